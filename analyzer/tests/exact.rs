@@ -209,6 +209,40 @@ fn textures_keep_their_prediction() {
     assert_eq!(report.findings[0].hazard.name(), "read-after-write");
 }
 
+/// Accesses that no measurement sees keep their prediction, and the coverage counts the launch, unless
+/// the prediction is exact or the simulated GPU has measured them too.
+#[test]
+fn launches_with_texels_are_measured_in_part_on_a_device() {
+    for (simulated, textured) in [(false, true), (true, true), (false, false), (true, false)] {
+        let mut m = Measured::new(AnalysisOptions::default());
+        m.p.raw(Op::ObjectCreate { object: 5, region: Region::pitched(X, 48, 8, 64), writable: false });
+        let object = Does { param: 0, kind: AccessKind::Read, bytes: Shape::Object };
+        let effects = if textured { vec![object] } else { Vec::from(scatters()) };
+        let k = m.p.kernel("sample", &effects);
+        let launch = m.launch(A, k, if textured { 5 } else { X });
+        m.touched(launch, if simulated { exact_flags::SIMULATED } else { 0 }, &[]);
+        let report = m.report();
+        let (measured, in_part) = (report.coverage.launches_measured, report.coverage.launches_in_part);
+        assert_eq!((measured, in_part), (1, u64::from(textured && !simulated)), "{simulated} {textured}");
+    }
+}
+
+/// On a device a copy into all texels that a kernel may read is found though nothing measures them.
+#[test]
+fn a_copy_over_all_texels_races_whatever_is_measured() {
+    for (width, rows, found) in [(48, 8, 1), (64, 8, 1), (47, 8, 0), (48, 7, 0)] {
+        let mut m = Measured::new(AnalysisOptions::default());
+        m.p.malloc(X + 8192, 4096);
+        m.p.raw(Op::ObjectCreate { object: 5, region: Region::pitched(X, 48, 8, 64), writable: false });
+        let k = m.p.kernel("sample", &[Does { param: 0, kind: AccessKind::Read, bytes: Shape::Object }]);
+        let launch = m.launch(A, k, 5);
+        m.touched(launch, 0, &[]);
+        m.p.copy_region(B, Region::pitched(X, width, rows, 64), Region::linear(X + 8192, 512), D2D, 0);
+        let report = m.report();
+        assert_eq!(report.failures().count(), found, "{width} x {rows}");
+    }
+}
+
 #[test]
 fn bounds_of_measured_scatters_raise_no_alarm() {
     let mut m = Measured::new(AnalysisOptions::default());

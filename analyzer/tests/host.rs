@@ -343,3 +343,27 @@ fn a_copy_behind_an_open_wait_may_wait_for_the_host() {
         }
     }
 }
+
+/// The shim reads the words when the host touches the bytes: if they have their values, nothing
+/// holds the copy back from then on. That says nothing of other copies.
+#[test]
+fn a_host_that_touches_the_source_when_the_wait_is_over_races() {
+    const FLAG: u64 = PINNED + (1 << 20);
+    for (met, writes) in [(0, true), (1, true), (1, false), (2, true)] {
+        let mut p = Program::new();
+        p.malloc(X, N);
+        p.alloc(PINNED, N, MemoryKind::PinnedHost);
+        p.alloc(FLAG, N, MemoryKind::PinnedHost);
+        let compare = WaitCompare::GreaterEqual;
+        p.does("cuStreamWaitValue32", Op::WaitValue { stream: A, address: FLAG, value: 1, width: 4, compare });
+        p.copy(A, X, PINNED, N, H2D);
+        watch(&mut p, 1, A, !writes);
+        if met > 0 {
+            p.does("", Op::WaitsMet { watch: met });
+        }
+        caught(&mut p, 1, writes);
+        let confidence = if met == 1 { "certain" } else { "possible" };
+        let hazard = if writes { "write-after-read" } else { "read-after-write" };
+        assert_eq!(p.verdict(), [format!("{hazard} {confidence}")], "{met} {writes}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Pairs of rectangles, in memory and in opaque arrays, against a model of a few lines: there is a
 //! race if and only if the two have a byte in common, and it is certain.
 
-use crate::support::{A, B, D2D, Program, X};
+use crate::support::{A, B, D2D, Program, Shape, X, reads};
 use std::collections::BTreeSet;
 use trace::{ArrayId, Op, Region, Space};
 
@@ -57,4 +57,39 @@ fn two_rectangles_race_where_they_have_a_byte_in_common() {
         }
     }
     assert!((100..400).contains(&racy), "{racy} of 500 have a byte in common");
+}
+
+/// A texture over pitched memory shows rows. A copy that covers all of them meets whatever texels
+/// the kernel reads, one between the rows meets none.
+#[test]
+fn a_pitched_texture_shows_its_rows_and_nothing_between_them() {
+    let (mut state, mut seen) = (0x5eed_0043, [0; 3]);
+    for case in 0..600 {
+        let (pitch, rows) = (8 + random(&mut state, 24), 1 + random(&mut state, 6));
+        let mut region = |grown: bool| {
+            let (x, y) = (random(&mut state, pitch / 2), random(&mut state, rows));
+            let (x, y) = if grown { (x / 4, 0) } else { (x, y) };
+            let width = 1 + random(&mut state, pitch - x);
+            let (width, height) =
+                if grown { (width.max(pitch - x - 2), rows) } else { (width, 1 + random(&mut state, rows - y)) };
+            Region::pitched(X + x + y * pitch, width, height as u32, pitch)
+        };
+        let (shown, copied) = (region(false), region(case % 3 == 0));
+        let mut p = Program::new();
+        p.malloc(X, pitch * rows);
+        p.malloc(X + (1 << 30), 2 * pitch * rows);
+        let object = 0x55;
+        p.does("cudaCreateTextureObject", Op::ObjectCreate { object, region: shown, writable: false });
+        p.copy_region(A, copied, Region::linear(X + (1 << 30), 1), D2D, 0);
+        p.go(B, object, &[reads(0, Shape::Object)]);
+        let (texels, filled) = (bytes(&shown), bytes(&copied));
+        let (which, expected) = match () {
+            () if texels.is_disjoint(&filled) => (0, None),
+            () if texels.is_subset(&filled) => (1, Some("read-after-write likely")),
+            () => (2, Some("read-after-write possible")),
+        };
+        seen[which] += 1;
+        assert_eq!(p.verdict(), Vec::from_iter(expected), "case {case}: {shown:?} {copied:?}");
+    }
+    assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
 }

@@ -225,6 +225,9 @@ pub struct KernelAccess {
     /// The extent is a bound, and which bytes within it are touched rests on what other threads
     /// answered (a ballot, a match).
     pub voted: bool,
+    /// The extent is a bound: the range of the types of the loaded values that alone select the
+    /// bytes.
+    pub looked_up: bool,
     /// The lock that the thread holds during all accesses of this kind through this base.
     pub lock: Option<Lock>,
     /// The words in memory that decide which threads make the accesses of this kind through this

@@ -18,6 +18,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::condition::AwaitedWord;
+
 /// One component of a clock: everything of timeline `slot` up to and including `time` has finished.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Entry {
@@ -248,6 +250,12 @@ impl Clock {
         self.open_waits.is_some()
     }
 
+    /// What the open waits that it lies behind wait for.
+    pub(crate) fn awaited_words(&self) -> impl Iterator<Item = AwaitedWord> {
+        let waits = self.open_waits.iter().flat_map(|waits| waits.iter());
+        waits.filter(|wait| !wait.is_released()).map(|wait| wait.word)
+    }
+
     /// Whether this wait lies before this point, directly or behind what released another.
     pub(crate) fn is_behind(&self, wait: &Arc<OpenWait>) -> bool {
         let before = |other: &Arc<OpenWait>| {
@@ -374,12 +382,19 @@ pub(crate) struct TimelineSnapshot {
 }
 
 /// A wait that nothing seen so far can have released.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OpenWait {
+    /// What it waits for.
+    pub(crate) word: AwaitedWord,
     released: OnceLock<Option<TimelineSnapshot>>,
 }
 
 impl OpenWait {
+    /// A wait for such a value.
+    pub(crate) fn new(word: AwaitedWord) -> Self {
+        Self { word, released: OnceLock::new() }
+    }
+
     /// Whether it has been released.
     pub(crate) fn is_released(&self) -> bool {
         self.released.get().is_some()

@@ -150,6 +150,7 @@
 #![warn(unreachable_pub)]
 
 mod clock;
+mod condition;
 mod engine;
 pub(crate) mod id_map;
 pub mod policy;
@@ -157,6 +158,7 @@ mod rules;
 pub(crate) mod start_clock;
 pub(crate) mod state;
 
+pub use crate::condition::AwaitedWord;
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use crate::state::devices::has_programmatic_launches;
 pub use crate::state::sync_vars::FoundValues;

@@ -140,6 +140,16 @@ fn textures_are_the_same_to_both_kinds_of_code() {
 }
 
 #[test]
+fn levels_of_detail_select_mip_levels_in_both_kinds_of_code() {
+    let [ptx, machine] = of_both_kinds("mip_levels.cu");
+    let count = |word: &str| ptx.lines().filter(|line| line.split(' ').any(|w| w == word)).count();
+    assert_eq!((ptx.lines().count(), count("WRONG"), count("differs")), (machine.lines().count(), 0, 0), "{ptx}");
+    assert_eq!((count("right"), count("same")), (149, 149), "{ptx}");
+    let ends = "level 2: cudaSuccess\nlevel 3: cudaErrorInvalidValue\ndone\n";
+    assert!(ptx.ends_with(ends) && !ptx.contains("too many") && !ptx.contains("without"), "{ptx}");
+}
+
+#[test]
 fn a_wrong_option_fails_and_says_so() {
     let program = compile(&own("order.cu"), &[]);
     let output = start(&program, "schedule=fastest").output().unwrap();

@@ -322,8 +322,7 @@ pub fn is_handed_on(relays: &Relays, a: &Access, b: &Access) -> bool {
 /// Whether all bytes that a bound may touch are surely touched by the other side: whichever it is,
 /// the two meet.
 fn takes_in(exact: &Extent, bound: &Extent) -> bool {
-    let whole = exact.precision == Precision::Exact && exact.is_whole();
-    whole && exact.start <= bound.start && bound.end <= exact.end
+    exact.precision == Precision::Exact && exact.takes_in(bound)
 }
 
 /// Whether two accesses conflict only if the guess about the first one's direction is right: the
@@ -363,9 +362,10 @@ fn at_rim(a: &Extent, b: &Extent) -> bool {
 
 /// Whether only the last eighth of an upper bound, or less, reaches into the other side, which
 /// begins there and goes on behind it. A kernel that works in tiles and whose guard is not
-/// understood is bounded by whole tiles.
+/// understood is bounded by whole tiles. The range of a loaded value is rounded up by none.
 fn reaches_rim(bound: &Extent, other: &Extent) -> bool {
     bound.precision == Precision::Bound
+        && !bound.looked_up
         && other.precision != Precision::Unknown
         && bound.start < other.start
         && bound.end < other.end

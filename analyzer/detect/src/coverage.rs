@@ -52,6 +52,10 @@ pub struct Coverage {
     pub launches_indirect: u64,
     /// Launches whose bytes were measured (exact mode), not predicted.
     pub launches_measured: u64,
+    /// Measured launches that also make accesses which no measurement sees, and of which code does
+    /// not tell the bytes exactly: these keep their prediction.
+    #[serde(default)]
+    pub launches_in_part: u64,
     /// Launches on the simulated GPU that their code does not decide and that were left unmeasured,
     /// though launches are measured there.
     #[serde(default)]
@@ -216,6 +220,7 @@ impl Coverage {
         self.launches_unknown += other.launches_unknown;
         self.launches_indirect += other.launches_indirect;
         self.launches_measured += other.launches_measured;
+        self.launches_in_part += other.launches_in_part;
         self.launches_learned += other.launches_learned;
         self.launches_unmeasured += other.launches_unmeasured;
         self.unknown_memory += other.unknown_memory;

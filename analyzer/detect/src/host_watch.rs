@@ -63,6 +63,13 @@ impl HostWatches {
         self.by_number.insert(number, watch);
     }
 
+    /// What the watched work waited for is there, before the host touches the bytes.
+    pub fn waits_met(&mut self, number: u32) {
+        if let Some(watch) = self.by_number.get_mut(&number).filter(|w| w.awaits == Some(Weakness::OpenWait)) {
+            watch.awaits = None;
+        }
+    }
+
     /// Notes the launch of a graph with host functions.
     pub fn graph_signals(&mut self, epoch: Epoch) {
         self.graph_launches.insert(epoch.timeline, epoch.time);

@@ -44,6 +44,8 @@ pub struct Elaborator<'a> {
     pub code: &'a mut LaunchEvaluator,
     /// The program's names for its memory.
     pub memory_names: &'a [Box<str>],
+    /// Where the levels of mipmapped arrays end.
+    pub array_levels: &'a [Box<[u64]>],
     /// What this run measures.
     pub measuring: Measuring,
     /// Stacks that have been resolved: many findings share few.
@@ -266,6 +268,10 @@ impl Elaborator<'_> {
                 },
                 _ => memory_kind(a.kind),
             },
+            levels: self
+                .array_levels
+                .get((a.levels as usize).wrapping_sub(1))
+                .map_or_else(Vec::new, |ends| ends.to_vec()),
             address: trace::mapped_address(a.ptr),
             size: a.size,
             call: called(&stack, self.names.call(a.call)),

@@ -81,7 +81,7 @@ disarm! {
     Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside, arguments, started;
         actor, verb, does_both, to_output, guessed, symbol, node, param, from, to, precision, process;
     Inside: file, source; line;
-    AllocationInfo: name, call, stack, freed; kind, address, size;
+    AllocationInfo: name, call, stack, freed; kind, levels, address, size;
     Synchronisation: facts, missing, mend; ;
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
@@ -103,7 +103,7 @@ disarm! {
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, lost, reasons, kernels, unchecked, disabled, mispredicted, escaped, assumed, unjudged, rules_unmet, not_simulated, unread, partial;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, launches_unmeasured, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
+        launches_learned, launches_in_part, launches_unmeasured, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 
 #[cfg(test)]

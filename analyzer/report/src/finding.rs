@@ -157,6 +157,8 @@ pub struct AllocationInfo {
     pub kind: MemoryWord,
     /// The program's name for it (NVTX); empty: none.
     pub(crate) name: String,
+    /// One past the last byte of each level of a mipmapped array; empty: it is no such array.
+    pub levels: Vec<u64>,
     /// First address.
     pub address: u64,
     /// Bytes.
@@ -172,7 +174,16 @@ pub struct AllocationInfo {
 impl AllocationInfo {
     /// The kind of memory, with its name if it has one.
     pub(crate) fn what(&self) -> String {
-        if self.name.is_empty() { self.kind.to_string() } else { format!("{}, {}", self.kind, self.name) }
+        let levels = if self.levels.is_empty() { "" } else { "mipmapped " };
+        let kind = format!("{levels}{}", self.kind);
+        if self.name.is_empty() { kind } else { format!("{kind}, {}", self.name) }
+    }
+
+    /// The levels of a mipmapped array that these bytes lie in: the first one and the last one.
+    pub(crate) fn levels_of(&self, from: u64, to: u64) -> Option<(usize, usize)> {
+        let level = |byte: u64| self.levels.iter().position(|end| byte < *end);
+        let first = level(from)?;
+        Some((first, level(to.saturating_sub(1).max(from)).unwrap_or(first)))
     }
 }
 

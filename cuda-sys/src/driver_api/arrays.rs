@@ -18,9 +18,9 @@ macro_rules! __driver_api_arrays {
         [plain cuArray3DCreate_v2];
     after  fn cuMipmappedArrayCreate(
         handle: *mut CUmipmappedArray, mipmapped_array_desc: *const CUDA_ARRAY3D_DESCRIPTOR, num_mipmap_levels: c_uint
-    ) [plain cuMipmappedArrayCreate] not_modelled;
+    ) [plain cuMipmappedArrayCreate];
     after  fn cuMipmappedArrayGetLevel(level_array: *mut CUarray, mipmapped_array: CUmipmappedArray, level: c_uint)
-        [plain cuMipmappedArrayGetLevel] not_modelled;
+        [plain cuMipmappedArrayGetLevel];
     both   fn cuMipmappedArrayDestroy(mipmapped_array: CUmipmappedArray) [plain cuMipmappedArrayDestroy];
     after  fn cuTexRefSetArray(tex_ref: CUtexref, array: CUarray, flags: c_uint) [plain cuTexRefSetArray] not_modelled;
     after  fn cuTexRefSetMipmappedArray(tex_ref: CUtexref, mipmapped_array: CUmipmappedArray, flags: c_uint)

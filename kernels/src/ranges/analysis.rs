@@ -24,8 +24,8 @@ use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, NodeId, Target};
-use crate::ranges::graph::provenance::voted;
 use crate::ranges::graph::provenance::{Provenance, origins};
+use crate::ranges::graph::provenance::{is_looked_up, voted};
 use crate::ranges::handovers;
 use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks;
@@ -119,7 +119,8 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
     let voted = voted(&graph);
     let origins = graph.accesses.iter().map(|a| {
         let voted = matches!(a.target, Target::Address(n) | Target::Bulk(n, _) if voted[n.0 as usize]);
-        Provenance { voted, ..origins(&graph, &f.params, &a.target) }
+        let looked_up = matches!(a.target, Target::Address(n) if is_looked_up(&graph, n));
+        Provenance { voted, looked_up, ..origins(&graph, &f.params, &a.target) }
     });
     let origins: Vec<Provenance> = origins.collect();
     let branches = f
@@ -394,6 +395,14 @@ impl Analysis {
         self.graph.accesses.iter().zip(&self.origins).any(through)
     }
 
+    /// Whether loaded values alone select each address of a kind through a base.
+    fn is_looked_up(&self, kind: AccessKind, base: SymbolicBase) -> bool {
+        let mut through = (self.graph.accesses.iter().zip(&self.origins))
+            .filter(|(access, from)| access.kind == kind && base.may_come_from(from))
+            .peekable();
+        through.peek().is_some() && through.all(|(_, from)| from.looked_up)
+    }
+
     /// An access with the numbers of the launch: one, apart from those of several `__constant__`
     /// variables. Its lock and its selection are left out.
     pub(super) fn resolve(
@@ -403,13 +412,16 @@ impl Analysis {
         at: u32,
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
-        let voted = matches!(r.extent, Extent::Bounded { exact: false, .. }) && self.is_voted(kind, r.base);
+        let is_bound = matches!(r.extent, Extent::Bounded { exact: false, .. });
+        let voted = is_bound && self.is_voted(kind, r.base);
+        let looked_up = is_bound && self.is_looked_up(kind, r.base);
         let one = |base, extent| KernelAccess {
             base,
             kind,
             several: r.several,
             extent,
             voted,
+            looked_up,
             lock: None,
             selection: None,
             at,

@@ -4,6 +4,7 @@
 
 use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, Region, Space, StreamId, TimelineId};
 
+use crate::condition::AwaitedWord;
 use crate::engine::Engine;
 use crate::policy::MemoryClass;
 use crate::start_clock::{ClockRef, ClockSnapshot, ClockSource, FastClock, OpStart};
@@ -129,6 +130,13 @@ impl Engine {
             ..OpStart::default()
         };
         ClockRef::of_start(&self.host, &self.streams, start)
+    }
+
+    /// The words that work at the end of this timeline waits for, of which nothing seen has written
+    /// the values. What an earlier op of the timeline waits for is among them, unless that was
+    /// released meanwhile.
+    pub fn awaited_words(&self, timeline: TimelineId) -> impl Iterator<Item = AwaitedWord> {
+        self.streams.slots.get(timeline.0 as usize).into_iter().flat_map(|s| s.clock.awaited_words())
     }
 
     /// The clock of the host now, for loads and stores of the host.

@@ -8,10 +8,10 @@
 use trace::codec::List;
 use trace::{Dependency, GraphExecId, Op, StreamId};
 
+use crate::condition::Condition;
 use crate::engine::Engine;
 use crate::rules::events::join_event;
 use crate::state::graph_exec::ExternalNode;
-use crate::state::sync_vars::Condition;
 
 /// The graph is new or was updated: its nodes follow.
 pub(crate) fn graph_exec(engine: &mut Engine, exec: GraphExecId) {

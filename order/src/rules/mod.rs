@@ -18,6 +18,7 @@ mod stream_memops;
 
 use trace::{ContextId, Epoch, FreeKind, LaunchShape, MemoryKind, Op, StreamId, StreamKind, ThreadId, WaitCompare};
 
+use crate::condition::Condition;
 use crate::engine::Engine;
 use crate::rules::alloc_free::{alloc, free, free_array};
 use crate::rules::copies::{attributed_copy, bytes_known, copy, fill};
@@ -30,7 +31,6 @@ use crate::rules::host_sync::{
 use crate::rules::stream_memops::semaphore_address;
 use crate::state::host::Guarantee;
 use crate::state::left_values::LeftBytes;
-use crate::state::sync_vars::Condition;
 
 impl Engine {
     /// Applies one op, made by host thread `thread`. Answers the op's epoch: of its stream for ops

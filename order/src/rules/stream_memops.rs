@@ -4,8 +4,9 @@
 
 use trace::{Epoch, Op, StreamId, ThreadId};
 
+use crate::condition::Condition;
 use crate::engine::Engine;
-use crate::state::sync_vars::{Condition, FoundValues, WaitOutcome};
+use crate::state::sync_vars::{FoundValues, WaitOutcome};
 
 /// Where the value of an external semaphore is kept: beyond all memory.
 pub(crate) fn semaphore_address(semaphore: u32) -> u64 {

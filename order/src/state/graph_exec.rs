@@ -8,8 +8,8 @@ use trace::{Epoch, EventId, HostFuncId};
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::clock::TimelineSnapshot;
+use crate::condition::Condition;
 use crate::start_clock::ClockSnapshot;
-use crate::state::sync_vars::Condition;
 
 /// One executable graph.
 #[derive(Debug, Default)]

@@ -19,47 +19,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use trace::{Epoch, Region, TimelineId, WaitCompare};
+use trace::{Epoch, Region, TimelineId};
 
 use crate::clock::{Clock, Entry, FloorRef, NO_LINEAGE, OpenWait, TimelineSnapshot};
+use crate::condition::{AwaitedWord, Condition};
 use crate::id_map::IdMap;
 use crate::state::left_values::{LeftAt, LeftBytes, LeftValue, LeftValues};
 
 /// Writes remembered at each address.
 const WRITES: usize = 64;
-
-/// How a wait compares.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Condition {
-    /// The comparison.
-    pub(crate) compare: WaitCompare,
-    /// What is compared with.
-    pub(crate) value: u64,
-    /// 4 or 8.
-    pub(crate) width: u8,
-}
-
-impl Condition {
-    /// Whether a value in memory satisfies it.
-    pub(crate) fn holds(&self, found: u64) -> bool {
-        if self.width == 4 {
-            let (found, value) = (found as u32, self.value as u32);
-            match self.compare {
-                WaitCompare::GreaterEqual => found.wrapping_sub(value) as i32 >= 0,
-                WaitCompare::Equal => found == value,
-                WaitCompare::And => found & value != 0,
-                WaitCompare::Nor => !(found | value) != 0,
-            }
-        } else {
-            match self.compare {
-                WaitCompare::GreaterEqual => found.wrapping_sub(self.value) as i64 >= 0,
-                WaitCompare::Equal => found == self.value,
-                WaitCompare::And => found & self.value != 0,
-                WaitCompare::Nor => !(found | self.value) != 0,
-            }
-        }
-    }
-}
 
 #[derive(Debug)]
 struct Write {
@@ -278,7 +246,7 @@ impl SyncVars {
             .filter(|w| w.satisfies(condition))
             .filter(|w| !w.is_overwritten(condition.width, &before, floor));
         let Some(first) = candidates.next() else {
-            let wait = Arc::new(OpenWait::default());
+            let wait = Arc::new(OpenWait::new(AwaitedWord { address, condition }));
             var.open.retain(|(_, w)| !w.is_released());
             var.open.push((condition, wait.clone()));
             return WaitOutcome::Open(wait);
@@ -318,22 +286,4 @@ impl SyncVars {
 pub(crate) fn covers(state: &TimelineSnapshot, e: Entry, floor: FloorRef<'_>) -> bool {
     floor.times.get(e.slot as usize).is_some_and(|&t| e.time <= t)
         || if e.slot == state.own.slot { e.time <= state.own.time } else { state.clock.get(e.slot) >= e.time }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conditions_compare_as_the_hardware_does() {
-        let c = |compare, value, width| Condition { compare, value, width };
-        use WaitCompare::{And, Equal, GreaterEqual, Nor};
-        assert!(c(GreaterEqual, 0xffff_fff0, 4).holds(3), "the difference wraps");
-        assert!(!c(GreaterEqual, 3, 4).holds(0xffff_fff0));
-        assert!(c(GreaterEqual, 0xffff_fff0, 8).holds(0xffff_fff0));
-        assert!(!c(GreaterEqual, 0xffff_fff0, 8).holds(3));
-        assert!(c(Equal, 0x1_0000_0005, 4).holds(5), "the upper half does not count");
-        assert!(c(And, 6, 4).holds(2) && !c(And, 6, 4).holds(9));
-        assert!(!c(Nor, 0xffff_0000, 4).holds(0x0000_ffff) && c(Nor, 0, 4).holds(1));
-    }
 }

@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use trace::{ContextId, EventId, GraphExecId, ImageId, PoolId, StackId, StreamId};
 
 use super::HandleTable;
-use super::arrays::Array;
+use super::arrays::{Array, Mipmapped};
 use super::graph_execs::GraphExec;
 use super::image_files::ImageFiles;
 use super::kernel::Kernel;
@@ -51,8 +51,10 @@ pub struct Handles {
     pub conditions: HandleTable<u64, Option<c_uint>>,
     /// Executable graphs.
     pub execs: HandleTable<u64, GraphExec>,
-    /// Opaque arrays.
+    /// Opaque arrays, and levels of mipmapped ones.
     pub arrays: HandleTable<u64, Array>,
+    /// Mipmapped arrays.
+    pub mipmapped: HandleTable<u64, Mipmapped>,
     /// Memory pools.
     pub pools: HandleTable<u64, PoolId>,
     /// Devices that the trace has a definition of, by ordinal.

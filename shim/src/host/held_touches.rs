@@ -13,7 +13,7 @@ use trace::{HostFuncId, Op, Region};
 
 use super::holds;
 use super::page_protection::{LOST, TouchOutcome, WAITING, mask};
-use super::{in_place, single_step};
+use super::{in_place, page_protection, single_step};
 use crate::arch::{self, page_size};
 use crate::real::{driver_mapping, elf};
 use crate::runtime::lock::tid;
@@ -82,6 +82,8 @@ struct Place {
     writes: bool,
     /// Bytes that are touched from each address on; 0: as the instruction says.
     bytes: u64,
+    /// The watch of a copy out of these bytes which nothing held back any more; 0: none.
+    met: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +114,7 @@ static QUEUE: Queue = Queue {
         [const {
             Entry {
                 state: State::Empty,
-                place: Place { instruction: 0, stack: 0, thread: 0, func: 0, writes: false, bytes: 0 },
+                place: Place { instruction: 0, stack: 0, thread: 0, func: 0, writes: false, bytes: 0, met: 0 },
                 runs: [Run { start: 0, stride: 0, count: 0, first: 0, last: 0 }; RUNS],
                 used: 0,
                 frames: Frames::new(),
@@ -269,6 +271,7 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
         func: thread_state::with(|thread| thread.host_function.get()),
         writes,
         bytes: bytes.unwrap_or(0),
+        met: if writes { page_protection::met_at(address, address + 1) } else { 0 },
     };
     let ours = note(place, address, true);
     // Each round of a repeated instruction would be a step.
@@ -293,7 +296,8 @@ pub fn given(start: u64, end: u64, writes: bool) {
     holds::give(start, end, tid());
     if held && !lifecycle::is_forked() && !guard::is_inside() && !thread_state::inside_transport() {
         let (thread, func) = (guard::thread_number(), thread_state::with(|thread| thread.host_function.get()));
-        let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start };
+        let met = if writes { page_protection::met_at(start, end) } else { 0 };
+        let place = Place { instruction: 0, stack: start, thread, func, writes, bytes: end - start, met };
         note(place, start, false);
     }
 }
@@ -366,6 +370,9 @@ fn tell(place: &Place, run: &Run, touches: bool, frames: &Frames, each: &mut imp
     let (lowest, highest) = (first.min(last), first.max(last).saturating_add(width));
     if !touches {
         return each(&Op::HostLook { start: lowest, end: highest }, place.thread, frames);
+    }
+    if place.met != 0 {
+        each(&Op::WaitsMet { watch: place.met }, place.thread, frames);
     }
     let mut touch = |start: u64, end: u64| {
         let region = Region::linear(start, end - start);

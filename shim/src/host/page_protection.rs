@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use trace::Region;
 
+use super::awaited::AwaitedWords;
 use crate::arch::page_size;
 use crate::runtime::{guard, lent_memory, lifecycle, thread_state};
 use crate::stack::frames;
@@ -27,6 +28,9 @@ enum State {
     Free,
     Protected,
     Retired,
+    /// Its pages are held for other reasons ([`super::holds`]). What the copy waits for is asked at
+    /// touches of them.
+    Noted,
 }
 
 #[derive(Clone, Copy)]
@@ -40,6 +44,8 @@ struct Range {
     /// The copy writes, so that the CPU may not even read.
     writes: bool,
     watch: u32,
+    /// What the copy waits for.
+    awaits: AwaitedWords,
 }
 
 impl Range {
@@ -50,6 +56,7 @@ impl Range {
         region: Region { start: 0, width: 0, height: 0, depth: 0, pitch: 0, slice_pitch: 0, array: trace::ArrayId(0) },
         writes: false,
         watch: 0,
+        awaits: AwaitedWords::NONE,
     };
 
     /// Whether the copy uses any byte from `start` to `end`.
@@ -85,6 +92,9 @@ static TABLE: Table =
 /// Ranges that are protected now. Read by naked code.
 pub static PROTECTED: AtomicU32 = AtomicU32::new(0);
 
+/// Ranges that are noted and not protected.
+static NOTED: AtomicU32 = AtomicU32::new(0);
+
 /// Touches that wait to be logged.
 #[unsafe(link_section = "streamsan_state")]
 pub static WAITING: AtomicU32 = AtomicU32::new(0);
@@ -101,6 +111,8 @@ pub struct PageTouch {
     pub address: u64,
     /// Whether it was a store.
     pub writes: bool,
+    /// What the copy waits for was there.
+    pub waits_met: bool,
     /// The number of the thread, as [`guard`] keeps it.
     pub thread: u32,
     /// Where.
@@ -123,6 +135,7 @@ static QUEUE: Queue = Queue(
             watch: 0,
             address: 0,
             writes: false,
+            waits_met: false,
             thread: 0,
             frames: Frames::new(),
         })
@@ -168,7 +181,8 @@ fn give_back(range: &mut Range) {
 /// The entry that has been of no use for longest.
 fn free_slot(ranges: &[Range; RANGES]) -> Option<usize> {
     let first = TABLE.next.load(Ordering::Relaxed) as usize;
-    let slot = (0..RANGES).map(|i| (first + i) % RANGES).find(|i| ranges[*i].state != State::Protected)?;
+    let is_unused = |i: &usize| matches!(ranges[*i].state, State::Free | State::Retired);
+    let slot = (0..RANGES).map(|i| (first + i) % RANGES).find(is_unused)?;
     TABLE.next.store(slot as u32 + 1, Ordering::Relaxed);
     Some(slot)
 }
@@ -207,7 +221,7 @@ fn give_up(ranges: &mut [Range; RANGES], index: usize, start: u64, end: u64) -> 
 /// Takes the CPU's access to these bytes away: all of it when the copy `writes`, otherwise stores.
 /// The caller has made sure that the memory is readable and writable and that
 /// [`crate::host::sigsegv`] is installed.
-pub fn protect(watch: u32, region: &Region, writes: bool) {
+pub fn protect(watch: u32, region: &Region, writes: bool, awaits: AwaitedWords) {
     let (start, end) = (region.start & !(page_size() - 1), region.end().next_multiple_of(page_size()));
     if lent_memory::is_lent(start, end) {
         return;
@@ -220,7 +234,7 @@ pub fn protect(watch: u32, region: &Region, writes: bool) {
         }
         let Some(slot) = free_slot(ranges) else { return };
         let range = &mut ranges[slot];
-        *range = Range { state: State::Protected, start, end, region: *region, writes, watch };
+        *range = Range { state: State::Protected, start, end, region: *region, writes, watch, awaits };
         PROTECTED.fetch_add(1, Ordering::AcqRel);
         if !access(range, if writes { libc::PROT_NONE } else { libc::PROT_READ }) {
             give_back(range);
@@ -228,13 +242,46 @@ pub fn protect(watch: u32, region: &Region, writes: bool) {
     });
 }
 
+/// Takes note of the bytes of a copy out of memory whose stores are seen in another way, so that
+/// [`met_at`] can tell whether the copy was still held back.
+pub fn note_awaits(watch: u32, region: &Region, awaits: AwaitedWords) {
+    with_ranges(|ranges| {
+        let Some(slot) = free_slot(ranges) else { return };
+        NOTED.fetch_add(1, Ordering::AcqRel);
+        let (start, end) = (region.start, region.end());
+        ranges[slot] = Range { state: State::Noted, start, end, region: *region, writes: false, watch, awaits };
+    });
+}
+
+/// The watch of a noted copy out of these bytes, if what it waits for is there now; 0: none. For
+/// signal handlers, too.
+pub fn met_at(start: u64, end: u64) -> u32 {
+    if NOTED.load(Ordering::Acquire) == 0 {
+        return 0;
+    }
+    let found = with_ranges(|ranges| {
+        let hit = |r: &&Range| r.state == State::Noted && r.start < end && start < r.end && r.uses(start, end);
+        ranges.iter().find(hit).map(|range| (range.watch, range.awaits))
+    });
+    found.filter(|(_, awaits)| awaits.are_met()).map_or(0, |(watch, _)| watch)
+}
+
 /// The watch is over: the CPU may touch its bytes again.
 pub fn release(watch: u32) {
-    if PROTECTED.load(Ordering::Acquire) == 0 {
+    if PROTECTED.load(Ordering::Acquire) == 0 && NOTED.load(Ordering::Acquire) == 0 {
         return;
     }
     with_ranges(|ranges| {
-        ranges.iter_mut().filter(|r| r.state == State::Protected && r.watch == watch).for_each(give_back);
+        for range in ranges.iter_mut().filter(|r| r.watch == watch) {
+            match range.state {
+                State::Protected => give_back(range),
+                State::Noted => {
+                    range.state = State::Free;
+                    NOTED.fetch_sub(1, Ordering::AcqRel);
+                }
+                State::Free | State::Retired => {}
+            }
+        }
     });
 }
 
@@ -260,8 +307,7 @@ pub fn touched(
     in_handler: bool,
     is_api: impl FnOnce(&Frames) -> bool,
 ) -> TouchOutcome {
-    let mut hits = [0_u32; 4];
-    let mut count = 0;
+    let mut first = None;
     let fault = with_ranges(|ranges| {
         let mut fault = TouchOutcome::Foreign;
         for index in 0..RANGES {
@@ -275,29 +321,39 @@ pub fn touched(
                     // One touch is enough to know; of other bytes beside them only their pages are
                     // given up.
                     let hit = range.uses(start, end);
-                    if hit && (range.writes || writes) && count < hits.len() {
-                        hits[count] = range.watch;
-                        count += 1;
+                    if hit && (range.writes || writes) && first.is_none() {
+                        first = Some((range.watch, range.awaits));
                     }
                     if hit || !give_up(ranges, index, start & !(page_size() - 1), end.next_multiple_of(page_size())) {
                         give_back(&mut ranges[index]);
                     }
                 }
                 State::Retired if fault == TouchOutcome::Foreign => fault = TouchOutcome::Again,
-                State::Retired | State::Free => {}
+                State::Retired | State::Free | State::Noted => {}
             }
         }
         fault
     });
     // What a library moves for the program in its calls is an op of its own.
     let told = thread_state::inside_transport() || guard::is_inside();
-    if count > 0 && !lifecycle::is_forked() && !told {
-        note(&hits[..count], start, writes, in_handler, is_api);
+    if let Some((watch, awaits)) = first
+        && !lifecycle::is_forked()
+        && !told
+    {
+        // The pages have been given back: a word may lie on them.
+        note(watch, awaits.are_met(), start, writes, in_handler, is_api);
     }
     fault
 }
 
-fn note(watches: &[u32], address: u64, writes: bool, in_handler: bool, is_api: impl FnOnce(&Frames) -> bool) {
+fn note(
+    watch: u32,
+    waits_met: bool,
+    address: u64,
+    writes: bool,
+    in_handler: bool,
+    is_api: impl FnOnce(&Frames) -> bool,
+) {
     let free = QUEUE.0.iter().find(|touch| {
         // SAFETY: only the atomic state is looked at.
         let state = unsafe { &(*touch.get()).state };
@@ -309,7 +365,8 @@ fn note(watches: &[u32], address: u64, writes: bool, in_handler: bool, is_api: i
     };
     // SAFETY: its state says that it is ours.
     let touch = unsafe { &mut *touch.get() };
-    (touch.watch, touch.address, touch.writes, touch.thread) = (watches[0], address, writes, guard::thread_number());
+    (touch.watch, touch.waits_met, touch.address, touch.writes) = (watch, waits_met, address, writes);
+    touch.thread = guard::thread_number();
     touch.frames.clear();
     frames::capture(&mut touch.frames, Depth::Full);
     // In a handler the innermost frame is the C library's way back from it.

@@ -96,3 +96,32 @@ fn pages_stay_protected_while_the_copy_may_run() {
     scene.watches.leave(scene.start, scene.start + PAGE as u64);
     assert!(scene.may_be_written());
 }
+
+/// The touch of a page says whether the word that the copy waits for had its value then.
+#[test]
+fn a_touch_tells_whether_the_copy_was_still_held_back() {
+    for (value, registered, met) in [(0_u32, false, false), (5, false, true), (9, false, true), (5, true, false)] {
+        let mut scene = Scene::new();
+        let (word, half) = (scene.start + PAGE as u64 - 64, Region::linear(scene.start, PAGE as u64 / 2));
+        if registered {
+            let (ptr, size, kind) = (scene.start, PAGE as u64, MemoryKind::RegisteredHost);
+            let (context, stream, pool) = (ContextId(1), StreamId::NONE, PoolId(0));
+            scene.watches.note(&Op::Alloc { ptr, size, kind, context, stream, pool, flags: 0 });
+        }
+        // SAFETY: the scene's own page.
+        unsafe { *(word as *mut u32) = value };
+        let compare = trace::WaitCompare::GreaterEqual;
+        scene.engine.apply(&Op::WaitValue { stream: STREAM, address: word, value: 5, width: 4, compare }, ThreadId(1));
+        let work = Op::Prefetch { stream: STREAM, region: half, discard: false };
+        scene.copy = scene.engine.apply(&work, ThreadId(1));
+        let look = scene.watches.begin(&scene.engine, scene.copy, &half, Watched::Pinned, |_, _| PAGE as u64);
+        let look = look.expect("pinned");
+        assert!(scene.watches.ready(&scene.engine, look.id, look.seed, Some([0; checksum::PARTS])));
+        scene.watches.protect(look.id);
+        assert!(!scene.may_be_written());
+        page_protection::touched(scene.start, scene.start + 4, true, false, |_| false);
+        let mut touches = Vec::new();
+        page_protection::drain(|touch| touches.push((touch.watch, touch.waits_met)));
+        assert_eq!(touches, [(look.id, met)], "{value} {registered}");
+    }
+}

@@ -13,9 +13,10 @@
 //! and also programs that learn of the copy's end from memory which a kernel writes.
 
 use cuda_sys::{CU_MEMHOSTALLOC_WRITECOMBINED, CU_MEMHOSTREGISTER_IOMEMORY};
-use order::Engine;
+use order::{AwaitedWord, Engine};
 use trace::{Epoch, HostFuncId, Op, Region};
 
+use crate::host::awaited::AwaitedWords;
 use crate::host::checksum;
 use crate::host::checksum::Checksums;
 use crate::host::in_place::InPlace;
@@ -78,6 +79,8 @@ struct Watch {
     ordinary: bool,
     /// The work writes the bytes: only the CPU's touches are looked for.
     writes: bool,
+    /// What the work waits for.
+    awaits: AwaitedWords,
     /// Nothing says when the memory goes away.
     pageable: bool,
     sums: Checksums,
@@ -238,6 +241,12 @@ impl Watches {
         }
         let bytes = region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth));
         let most = most(bytes, memory.write_combined);
+        // Words in other memory may go away unseen, or the host cannot read them.
+        let may_be_read = |word: &AwaitedWord| {
+            let bytes = Region::linear(word.address, u64::from(word.width()));
+            self.pinned(&bytes).is_some_and(|pinned| !pinned.registered)
+        };
+        let awaits = AwaitedWords::of(engine.awaited_words(epoch.timeline), may_be_read);
         self.last += 1;
         let watch = Watch {
             id: self.last,
@@ -248,6 +257,7 @@ impl Watches {
             registered: memory.registered,
             ordinary: memory.ordinary,
             writes,
+            awaits,
             pageable: what == Watched::Pageable,
             sums: [0; checksum::PARTS],
             state: if writes { State::Idle } else { State::New },
@@ -381,9 +391,11 @@ impl Watches {
 
     /// Takes the CPU's access to the bytes of a watch away, where that can be.
     pub fn protect(&mut self, id: u32) {
-        let mine = |w: &&Watch| w.id == id && w.ordinary && !self.in_place.knows(w.region.start);
-        if let Some(w) = self.list.iter().find(mine) {
-            page_protection::protect(w.id, &w.region, w.writes);
+        let Some(w) = self.list.iter().find(|w| w.id == id && w.ordinary) else { return };
+        if !self.in_place.knows(w.region.start) {
+            page_protection::protect(w.id, &w.region, w.writes, w.awaits);
+        } else if !w.writes && !w.awaits.is_empty() {
+            page_protection::note_awaits(w.id, &w.region, w.awaits);
         }
     }
 

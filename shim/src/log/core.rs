@@ -108,7 +108,11 @@ impl Core {
             let (start, end) = (touch.address, touch.address.saturating_add(1));
             let op = Op::HostAccess { watch: touch.watch, start, end, writes: touch.writes, in_the_act: true };
             let frames = self.options.stacks.then_some(&touch.frames);
-            shared.log(call_names::HOST_ACCESS, ThreadId(touch.thread & 0x00ff_ffff), frames, &op);
+            let thread = ThreadId(touch.thread & 0x00ff_ffff);
+            if touch.waits_met {
+                shared.log(call_names::HOST_ACCESS, thread, frames, &Op::WaitsMet { watch: touch.watch });
+            }
+            shared.log(call_names::HOST_ACCESS, thread, frames, &op);
             // What there is to say of this copy has been said.
             shared.watches.end(touch.watch);
         });

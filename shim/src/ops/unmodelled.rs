@@ -35,9 +35,6 @@ macro_rules! not_modelled {
 
 not_modelled! {
     fn cuArrayGetPlane(plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint);
-    fn cuMipmappedArrayCreate(handle: *mut CUmipmappedArray, mipmapped_array_desc: *const CUDA_ARRAY3D_DESCRIPTOR,
-        num_mipmap_levels: c_uint);
-    fn cuMipmappedArrayGetLevel(level_array: *mut CUarray, mipmapped_array: CUmipmappedArray, level: c_uint);
     fn cuTexRefSetArray(tex_ref: CUtexref, array: CUarray, flags: c_uint);
     fn cuTexRefSetMipmappedArray(tex_ref: CUtexref, mipmapped_array: CUmipmappedArray, flags: c_uint);
     fn cuTexRefSetAddress(byte_offset: *mut c_uint, tex_ref: CUtexref, ptr: CUdeviceptr_v1, bytes: c_uint);

@@ -58,10 +58,10 @@ refused! { missing:
     cudaEGLStreamProducerPresentFrame cudaEGLStreamProducerReturnFrame cudaEventCreateFromEGLSync
 
 
-    cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray cudaFreeMipmappedArray
+    cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray
     cudaFuncSetSharedMemConfig cudaGLMapBufferObject cudaGLMapBufferObjectAsync cudaGLRegisterBufferObject
     cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync
-    cudaGLUnregisterBufferObject cudaGetExportTable cudaGetMipmappedArrayLevel cudaGetSurfaceObjectResourceDesc
+    cudaGLUnregisterBufferObject cudaGetExportTable cudaGetSurfaceObjectResourceDesc
     cudaGetSurfaceReference cudaGetTextureAlignmentOffset cudaGetTextureObjectResourceDesc
     cudaGetTextureObjectResourceViewDesc cudaGetTextureObjectTextureDesc cudaGetTextureObjectTextureDesc_v2
     cudaGetTextureReference cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
@@ -79,7 +79,7 @@ refused! { missing:
     cudaGraphicsVDPAURegisterOutputSurface cudaGraphicsVDPAURegisterVideoSurface
     cudaImportExternalMemory cudaImportExternalSemaphore cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2
     cudaLaunchHostFunc_v2_ptsz cudaLibraryGetUnifiedFunction
-    cudaMallocMipmappedArray cudaMemAdvise_v2
+    cudaMemAdvise_v2
 
     cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool
     cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle

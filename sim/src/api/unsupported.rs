@@ -82,8 +82,7 @@ refused! { missing:
     cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DAsync cuMemcpy3DWithAttributesAsync cuMemcpy3DWithAttributesAsync_ptsz
     cuMemcpyAtoA cuMemcpyAtoD cuMemcpyAtoH cuMemcpyAtoHAsync cuMemcpyDtoA cuMemcpyDtoD cuMemcpyDtoDAsync cuMemcpyDtoH
     cuMemcpyDtoHAsync cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyHtoD cuMemcpyHtoDAsync cuMemsetD16 cuMemsetD2D16
-    cuMemsetD2D32 cuMemsetD2D8 cuMemsetD32 cuMemsetD8 cuMipmappedArrayCreate cuMipmappedArrayDestroy
-    cuMipmappedArrayGetLevel cuMipmappedArrayGetMemoryRequirements cuMipmappedArrayGetSparseProperties
+    cuMemsetD2D32 cuMemsetD2D8 cuMemsetD32 cuMemsetD8 cuMipmappedArrayGetMemoryRequirements cuMipmappedArrayGetSparseProperties
     cuModuleGetGlobal cuModuleGetSurfRef cuModuleGetTexRef cuParamSetSize cuParamSetTexRef cuParamSetf cuParamSeti
     cuParamSetv cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz

@@ -29,7 +29,7 @@ fn what_data_or_coordinates_pick_is_possible_until_it_is_measured() {
             assert_eq!(found, want, "{option}, {line}");
             cases += 1;
         }
-        assert_eq!(cases, 56, "{}{}", ended.out, ended.err);
+        assert_eq!(cases, 68, "{}{}", ended.out, ended.err);
     }
 }
 

@@ -1,5 +1,5 @@
-// Bytes that data or coordinates pick: texels of layers, slices and rectangles, and places that ballots,
-// matches, counters and scans hand out. Two kernels, or a kernel and a copy, on two streams that nothing
+// Bytes that data or coordinates pick: texels of layers, slices and rectangles, places that ballots, matches,
+// counters and scans hand out, and elements that loaded values select. Two kernels, or a kernel and a copy, on two streams that nothing
 // orders. Each case uses memory of a size that no other has. For each of them, the program prints the size,
 // the confidence of its race where launches are predicted, why it is not more, the confidence where they are
 // measured, and the case.
@@ -133,6 +133,50 @@ template <int R, int B, bool MEETS> __attribute__((noinline)) void places() {
     printf("%zu %s %s %s, %s, %s\n", size, predicted, MEETS || B == FILLED_ALL ? "certain" : "none", ranks[R], besides[B], MEETS ? "meets" : "apart");
 }
 
+// Look-ups: loaded values select elements, of which the last that they can select is filled, and more behind
+// it. What they can select is rounded up by nothing; what a loaded number of threads leaves of a tile is.
+enum Lookup { BYTE, MASKED, SUM, DOUBLED, CHOSEN, TILE, LOOKUPS };
+static const char *const lookups[] = {"byte", "masked byte", "sum of bytes", "doubled byte", "chosen byte", "loaded number of threads"};
+static const int reaches[] = {256, 16, 511, 511, 256, N};
+
+template <int L> __global__ void look_up(const unsigned char *in, const int *table, int *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned char one = in[i], other = in[N - 1 - i];
+    if (L == TILE) {
+        if (i < in[N] + in[N + 1]) out[i] = table[i];
+        return;
+    }
+    out[i] = table[L == BYTE ? one : L == MASKED ? one & 15 : L == SUM ? one + other : L == DOUBLED ? 2 * one : other > 9 ? one : other];
+}
+
+template <int L, bool MEETS> __attribute__((noinline)) void look_ups() {
+    size_t size = 65536 + 512 * ++cases;
+    unsigned char *in, host[N + 2];
+    int *table, *out, last = reaches[L] - 1;
+    // With the largest values among them, or without.
+    for (int i = 0; i < N; i++) host[i] = MEETS ? 255 : 128 + i % 64 & ~15;
+    host[N] = MEETS ? N / 2 : 9, host[N + 1] = N / 2;
+    CHECK(cudaMalloc(&in, sizeof host));
+    CHECK(cudaMalloc(&out, N * 4));
+    CHECK(cudaMalloc(&table, size));
+    CHECK(cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice));
+    CHECK(cudaMemset(table, 0, size));
+    CHECK(cudaDeviceSynchronize());
+    look_up<L><<<N / 64, 64, 0, a>>>(in, table, out);
+    CHECK(cudaMemsetAsync(table + last, 0, size - 4 * last, b));
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(in));
+    CHECK(cudaFree(out));
+    CHECK(cudaFree(table));
+    printf("%zu %s %s looked up by a %s, %s\n", size, L == TILE ? "possible rim" : "likely null", MEETS ? "certain" : "none", lookups[L], MEETS ? "meets" : "apart");
+}
+
+template <int L = 0> void all_look_ups() {
+    look_ups<L, false>(), look_ups<L, true>();
+    if constexpr (L + 1 < LOOKUPS) all_look_ups<L + 1>();
+}
+
 template <int P, int O = 0> void all_texels() {
     texels<P, O, false>(), texels<P, O, true>();
     if constexpr (O + 1 < OTHERS) all_texels<P, O + 1>();
@@ -148,5 +192,6 @@ int main() {
     CHECK(cudaMalloc(&floats, 1 << 20));
     all_texels<LAYER>(), all_texels<SLICE>(), all_texels<COLUMNS>(), all_texels<ROWS>();
     all_places<BALLOT>(), all_places<MATCH>(), all_places<COUNTER>(), all_places<SCAN>();
+    all_look_ups();
     puts("done");
 }

@@ -83,6 +83,12 @@ macro_rules! host_ops {
         /// between that call and the watched work's.
         in_the_act: bool,
     }
+    /// The words that watched work waits for had the values that it waits for when the host touched
+    /// the watched bytes, as the next op says: nothing held the work back from then on.
+    172 WaitsMet {
+        /// The number of the watch.
+        watch: u32,
+    }
     /// A host thread touched memory that devices can reach, seen in the act: by its own word (the
     /// library for instrumented host code) or by a page that it may not touch. The stack is that of
     /// the access. It is ordered as the host's calls are.

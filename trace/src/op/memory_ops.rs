@@ -65,6 +65,13 @@ macro_rules! memory_ops {
         /// Address of the first.
         address: u64,
     }
+    /// An opaque array is a mipmapped one: its levels follow each other, the largest first.
+    77 ArrayLevels {
+        /// Which.
+        array: ArrayId,
+        /// One past the last byte of each level.
+        ends: List<'a, u64>,
+    }
     /// An opaque array goes away.
     68 ArrayDestroy {
         /// Which.

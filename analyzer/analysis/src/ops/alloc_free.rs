@@ -24,6 +24,7 @@ pub(super) fn allocation(ptr: u64, size: u64, kind: MemoryKind, origin: &Origin)
         context: trace::ContextId::NONE,
         freed: None,
         name: 0,
+        levels: 0,
     }
 }
 

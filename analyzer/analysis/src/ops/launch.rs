@@ -158,6 +158,8 @@ pub(super) fn launch(
     c.launched(1, &known, indirect, work.unplaced);
     c.launches_measured += u64::from(measured.is_some() && !recalled);
     c.launches_learned += u64::from(recalled);
+    c.launches_in_part +=
+        u64::from(!recalled && measured.as_ref().is_some_and(|(_, unseen)| measured::is_inexact(unseen)));
     c.launches_unmeasured += u64::from(state.exact.measuring.is_some() && measured.is_none() && !decided);
     if known.knowledge == Knowledge::Unknown {
         let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");

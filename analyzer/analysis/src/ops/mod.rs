@@ -131,6 +131,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             state.memory.array(array, info);
         }
         Op::ArrayAt { array, address } => state.memory.array_at(array, address),
+        Op::ArrayLevels { array, ends } => state.memory.array_levels(array, ends.iter().collect()),
         Op::ArrayDestroy { array } => {
             let view = state.ordering.view(epoch, None);
             let site = state.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);
@@ -176,6 +177,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
         Op::GraphExecDestroy { exec } => state.graphs.destroy(exec),
         Op::HostWatch { .. } => host_access::watch(state, op, origin),
         Op::HostAccess { .. } => host_access::host_access(state, op, origin, epoch),
+        Op::WaitsMet { watch } => state.watches.waits_met(watch),
         Op::HostLook { start, end } => host_messages::look(state, start, end),
         Op::HostTouch { .. } => host_touch::host_touch(state, facts, op, origin, epoch),
         Op::HostWatched { ptr } => state.memory.watched(ptr),

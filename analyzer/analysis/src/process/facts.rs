@@ -70,6 +70,7 @@ impl ProcessFacts {
             schemas: self.schemas.clone(),
             code: &mut self.code,
             memory_names: state.memory.names(),
+            array_levels: state.memory.levels(),
             measuring: state.options.measuring,
             resolved: Default::default(),
         }

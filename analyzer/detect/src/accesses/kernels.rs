@@ -6,7 +6,7 @@
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Allocations, Cause, Extent, Lock, Pieces, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Dim, Extent, Lock, Pieces, Precision};
 use kernels::LockRole;
 use trace::{ImageId, MemoryKind, Region};
 
@@ -295,7 +295,7 @@ impl Work<'_, '_> {
                     extent = Extent::bound(extent.start, hi.wrapping_add(moved), extent.start);
                 }
                 extent = extent.clip(start, end);
-                extent.scattered = effect.voted;
+                (extent.scattered, extent.looked_up) = (effect.voted, effect.looked_up);
                 // Where the bound begins below the pointer that the program passed, that pointer is
                 // what the program meant.
                 let passed = base.wrapping_add(moved);
@@ -370,16 +370,21 @@ impl Work<'_, '_> {
     fn shown(&mut self, region: &Region, kind: AccessKind) {
         let end = region.end();
         self.site.texels = true;
-        if !region.array.is_none() {
+        if region.array.is_none() {
+            // Rows: what lies between them is no texel.
+            let dims = [
+                Dim { stride: region.pitch, count: u64::from(region.height) },
+                Dim { stride: region.slice_pitch, count: u64::from(region.depth) },
+            ];
+            let all = Extent::pattern(region.start, region.width, &dims, region.start, Precision::Bound).by_data();
+            self.spread(all, kind, Outside::Counted(0), true);
+        } else {
             if let Some(place) = self.memory.locate_array(region.array, region.start) {
                 // An object of an array reaches all of it, whatever its layers and faces.
                 let end = end.min(place.end);
                 let all = Extent::bound(region.start, end, region.start).by_data();
                 self.add(place.home, place.allocation, kind, all);
             }
-        } else {
-            let all = Extent::bound(region.start, end, region.start).by_data();
-            self.spread(all, kind, Outside::Counted(0), true);
         }
         self.site.texels = false;
     }

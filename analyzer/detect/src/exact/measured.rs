@@ -127,6 +127,11 @@ pub(crate) fn is_unseen(effect: &Effect, simulated: bool) -> bool {
         )
 }
 
+/// Whether some of these effects are on bytes that the code does not tell exactly.
+pub fn is_inexact(effects: &Evaluated) -> bool {
+    effects.effects.iter().any(|effect| !matches!(effect.bytes, EffectExtent::Bounded { exact: true, .. }))
+}
+
 /// Whether a prediction contains any access that the API of a device would report.
 pub fn claims(predicted: &Evaluated) -> bool {
     predicted.knowledge == Knowledge::Unknown || predicted.effects.iter().any(|e| !is_unseen(e, false))

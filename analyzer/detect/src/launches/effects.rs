@@ -154,6 +154,9 @@ pub struct Effect {
     pub(crate) constant: bool,
     /// The bytes are a bound, and what other threads answered picks those that are touched.
     pub(crate) voted: bool,
+    /// The bytes are a bound, and loaded values alone select those that are touched: it is the
+    /// range of their types.
+    pub(crate) looked_up: bool,
     /// The lock that the thread holds meanwhile.
     pub(crate) lock: Option<HeldLock>,
     /// The words in memory that decide which threads make it.
@@ -163,8 +166,8 @@ pub struct Effect {
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        let (constant, voted) = (false, false);
-        Self { base, kind, bytes, at: 0, why: None, constant, voted, lock: None, selection: None }
+        let (constant, voted, looked_up) = (false, false, false);
+        Self { base, kind, bytes, at: 0, why: None, constant, voted, looked_up, lock: None, selection: None }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

@@ -441,8 +441,8 @@ impl Known {
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let lock =
             a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role));
-        let selection = a.selection;
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted: a.voted, lock, selection });
+        let (voted, looked_up, selection) = (a.voted, a.looked_up, a.selection);
+        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted, looked_up, lock, selection });
     }
 }
 

@@ -60,6 +60,9 @@ pub struct Allocation {
     /// The program's name for it, as an index into [`crate::memory::Allocations::names`] from 1; 0:
     /// none.
     pub name: u32,
+    /// Where the levels of a mipmapped array end, as an index into
+    /// [`crate::memory::Allocations::levels`] from 1; 0: it is no such array.
+    pub levels: u32,
 }
 
 impl Allocation {
@@ -77,6 +80,7 @@ impl Allocation {
             context: ContextId::NONE,
             freed: None,
             name: 0,
+            levels: 0,
         }
     }
 

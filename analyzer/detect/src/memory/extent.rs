@@ -58,6 +58,9 @@ pub struct Extent {
     /// The bytes are selected by data (a loaded index). The two sides of a scatter may well be
     /// disjoint by design.
     pub(crate) scattered: bool,
+    /// A bound that is the range of the types of loaded values, which alone select the bytes: no
+    /// tile of threads rounds it up.
+    pub(crate) looked_up: bool,
     origin: u64,
     width: u64,
     dims: [Dim; MAX_DIMS],
@@ -96,6 +99,7 @@ impl Extent {
             anchor,
             precision,
             scattered: false,
+            looked_up: false,
             origin: start,
             width,
             dims: [Dim::default(); MAX_DIMS],
@@ -163,6 +167,35 @@ impl Extent {
     /// Whether every byte from the first to the last is touched.
     pub(crate) fn is_whole(&self) -> bool {
         self.precision == Precision::Exact && self.is_dense()
+    }
+
+    /// Whether all bytes of the other extent are among these, as far as equal gaps show it.
+    pub(crate) fn takes_in(&self, other: &Self) -> bool {
+        if self.start > other.start || other.end > self.end {
+            return false;
+        }
+        if self.is_dense() {
+            return true;
+        }
+        if self.pieces.is_some() || other.pieces.is_some() || !self.nested() || !other.nested() {
+            return false;
+        }
+        let Some(mut offset) = other.origin.checked_sub(self.origin) else { return false };
+        let mut theirs = other.dims();
+        for mine in self.dims().iter().rev() {
+            let count = match theirs.split_last() {
+                Some((last, rest)) if last.stride == mine.stride => {
+                    theirs = rest;
+                    last.count
+                }
+                _ => 1,
+            };
+            if offset / mine.stride + count > mine.count {
+                return false;
+            }
+            offset %= mine.stride;
+        }
+        theirs.is_empty() && offset.saturating_add(other.width) <= self.width
     }
 
     /// Whether no byte counts.
@@ -235,6 +268,7 @@ impl Extent {
         self.anchor == other.anchor
             && self.precision == other.precision
             && self.scattered == other.scattered
+            && self.looked_up == other.looked_up
             && self.origin == other.origin
             && self.width == other.width
             && self.dims() == other.dims()
@@ -266,6 +300,7 @@ impl Extent {
             is_bound(self)
                 && is_bound(other)
                 && self.scattered == other.scattered
+                && self.looked_up == other.looked_up
                 && self.start <= other.start
                 && other.end <= self.end
         };

@@ -194,8 +194,12 @@ impl LiveState {
             | Op::MemoryName { ptr, .. }
             | Op::HostWatched { ptr } => self.put((op.tag(), ptr, 0), bytes),
             Op::Unalias { ptr } => self.drop_all(&[tag::Alias], ptr),
-            Op::ArrayCreate { array, .. } | Op::ArrayAt { array, .. } => self.put((op.tag(), array.0.into(), 0), bytes),
-            Op::ArrayDestroy { array } => self.drop_all(&[tag::ArrayCreate, tag::ArrayAt], array.0.into()),
+            Op::ArrayCreate { array, .. } | Op::ArrayAt { array, .. } | Op::ArrayLevels { array, .. } => {
+                self.put((op.tag(), array.0.into(), 0), bytes)
+            }
+            Op::ArrayDestroy { array } => {
+                self.drop_all(&[tag::ArrayCreate, tag::ArrayAt, tag::ArrayLevels], array.0.into())
+            }
             Op::ObjectCreate { object, .. } => self.put((op.tag(), object, 0), bytes),
             Op::ObjectDestroy { object } => self.drop_all(&[tag::ObjectCreate], object),
             Op::GraphExec { exec, .. } => {

@@ -102,7 +102,7 @@ pub(super) fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Fi
 }
 
 fn bytes(s: &Side, f: &Finding) -> String {
-    let of = f.allocation.as_ref().map_or_else(String::new, |m| format!(" of {}", m.size));
+    let of = f.allocation.as_ref().map_or_else(String::new, |m| format!(" of {}{}", m.size, levels(s, m)));
     let at = |n: u64| if f.allocation.is_some() { n.to_string() } else { format!("{n:#x}") };
     let gaps = if s.gaps.is_empty() { String::new() } else { format!(" ({})", s.gaps) };
     match s.precision {
@@ -112,6 +112,15 @@ fn bytes(s: &Side, f: &Finding) -> String {
         Precision::Exact => format!("bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
         Precision::Bound => format!("some of the bytes {} to {}{of}{gaps}", at(s.from), at(s.to.saturating_sub(1))),
         Precision::Unknown => format!("from byte {}{of} on (how many is unknown)", at(s.from)),
+    }
+}
+
+/// The levels of a mipmapped array that one side touches.
+fn levels(s: &Side, m: &AllocationInfo) -> String {
+    match m.levels_of(s.from, s.to) {
+        Some((first, last)) if first == last => format!(", level {first}"),
+        Some((first, last)) => format!(", levels {first} to {last}"),
+        None => String::new(),
     }
 }
 

@@ -186,10 +186,16 @@ pub fn coverage(report: &Report) -> String {
         "streamsan: COVERAGE: {} ({} with ranges{}, {} with reads and writes only, {} unknown, {} partly indirect{}), {}",
         counted(c.launches, "launch", "launches"),
         c.launches_exact,
-        match (c.launches_measured, c.launches_learned) {
-            (0, 0) => String::new(),
-            (measured, 0) => format!(" of which {measured} measured"),
-            (measured, learned) => format!(" of which {measured} measured and {learned} learned"),
+        {
+            let in_part = match c.launches_in_part {
+                0 => String::new(),
+                some => format!(" ({some} in part)"),
+            };
+            match (c.launches_measured, c.launches_learned) {
+                (0, 0) => String::new(),
+                (measured, 0) => format!(" of which {measured} measured{in_part}"),
+                (measured, learned) => format!(" of which {measured} measured{in_part} and {learned} learned"),
+            }
         },
         c.launches_kinds_only,
         c.launches_unknown,

@@ -43,6 +43,29 @@ pub(crate) fn voted(g: &Graph) -> Vec<bool> {
     voted
 }
 
+/// Whether a value is made of loaded values, and of no index of a thread, a block or an iteration
+/// beside them. Its range is that of their types: no tile rounds it up.
+pub(crate) fn is_looked_up(g: &Graph, root: NodeId) -> bool {
+    let (mut work, mut seen, mut loads) = (vec![root], FxHashSet::default(), false);
+    while let Some(n) = work.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        match g.node(n).kind {
+            Kind::Loaded(_) | Kind::Opaque(Reason::Loaded) => loads = true,
+            // A narrow load. Which of a tile's elements a lane holds is bounded more closely.
+            Kind::Bounded(0, 0xff | 0xffff) | Kind::Bounded(-0x80, 0x7f) | Kind::Bounded(-0x8000, 0x7fff) => {
+                loads = true
+            }
+            Kind::Bounded(..) => return false,
+            Kind::Special(_) | Kind::LoopPhi(..) | Kind::Opaque(_) | Kind::Building => return false,
+            _ if seen.len() > MAX_NODES => return false,
+            _ => work.extend(g.operands(n)),
+        }
+    }
+    loads
+}
+
 /// Nodes that are looked at for one value.
 const MAX_NODES: usize = 512;
 
@@ -61,6 +84,8 @@ pub(crate) struct Provenance {
     pub(crate) window: bool,
     /// Made of what other threads answered: see [`voted`].
     pub(crate) voted: bool,
+    /// Made of loaded values only: see [`is_looked_up`].
+    pub(crate) looked_up: bool,
 }
 
 impl Provenance {

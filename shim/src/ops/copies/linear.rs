@@ -13,8 +13,9 @@ use crate::ops::copies::copy::{attributed_copy, log_copy};
 
 /// Bytes of an array of one row: the only arrays that these functions take.
 fn in_array(cx: &mut Cx<'_>, array: CUarray, offset: u64, len: u64) -> CopySide {
-    let array = array_of(cx, array).id;
-    CopySide { region: Region { array, ..Region::linear(offset, len) }, space: Space::Array }
+    let array = array_of(cx, array);
+    let start = array.level.unwrap_or(0).saturating_add(offset);
+    CopySide { region: Region { array: array.id, ..Region::linear(start, len) }, space: Space::Array }
 }
 
 fn host(pointer: *const c_void, len: u64) -> CopySide {

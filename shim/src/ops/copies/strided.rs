@@ -73,7 +73,8 @@ pub(super) fn box_of_array(cx: &mut Cx<'_>, array: CUarray, at: (u64, u64, u64),
         return CopySide { region: Region { array: array.id, ..Region::default() }, space: Space::Array };
     };
     let slice = shape.row.saturating_mul(shape.rows);
-    let start = at.0.saturating_add(at.1.saturating_mul(shape.row)).saturating_add(at.2.saturating_mul(slice));
+    let within = at.0.saturating_add(at.1.saturating_mul(shape.row)).saturating_add(at.2.saturating_mul(slice));
+    let start = array.level.unwrap_or(0).saturating_add(within);
     CopySide { region: box_of(start, extent, shape.row, slice, array.id), space: Space::Array }
 }
 

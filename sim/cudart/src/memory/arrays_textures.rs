@@ -55,16 +55,24 @@ pub(crate) fn texel(array: CUarray) -> Result<usize, cudaError> {
     Ok((c.x + c.y + c.z + c.w) as usize / 8)
 }
 
-fn create(out: *mut CUarray, desc: *const cudaChannelFormatDesc, extent: cudaExtent, flags: c_uint) -> Res {
+fn described(
+    desc: *const cudaChannelFormatDesc,
+    extent: cudaExtent,
+    flags: c_uint,
+) -> Result<CUDA_ARRAY3D_DESCRIPTOR, cudaError> {
     let (format, channels) = format(&get(desc)?)?;
-    let d = CUDA_ARRAY3D_DESCRIPTOR {
+    Ok(CUDA_ARRAY3D_DESCRIPTOR {
         Width: extent.width,
         Height: extent.height,
         Depth: extent.depth,
         Format: format,
         NumChannels: channels,
         Flags: flags,
-    };
+    })
+}
+
+fn create(out: *mut CUarray, desc: *const cudaChannelFormatDesc, extent: cudaExtent, flags: c_uint) -> Res {
+    let d = described(desc, extent, flags)?;
     cu!(cuArray3DCreate_v2(out, &d))
 }
 
@@ -101,8 +109,11 @@ fn resource(from: &cudaResourceDesc) -> Result<CUDA_RESOURCE_DESC, cudaError> {
                     pitchInBytes: p.pitchInBytes,
                 };
             }
-            // The driver says what is the matter.
-            _ => to.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+            cudaResourceTypeMipmappedArray => {
+                to.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+                to.res.mipmap.hMipmappedArray = from.res.mipmap.mipmap;
+            }
+            _ => return Err(INVALID),
         }
     }
     Ok(to)
@@ -166,6 +177,21 @@ rt! {
     }
     ctx fn [cudaFreeArray plain](_pt, array: CUarray) {
         if array.is_null() { Ok(()) } else { cu!(cuArrayDestroy(array)) }
+    }
+    ctx fn [cudaMallocMipmappedArray plain](
+        _pt, out: *mut CUmipmappedArray, desc: *const cudaChannelFormatDesc, extent: cudaExtent, levels: c_uint,
+        flags: c_uint
+    ) {
+        let d = described(desc, extent, flags)?;
+        cu!(cuMipmappedArrayCreate(out, &d, levels))
+    }
+    ctx fn [cudaGetMipmappedArrayLevel plain](
+        _pt, out: *mut CUarray, mipmapped: CUmipmappedArray, level: c_uint
+    ) {
+        cu!(cuMipmappedArrayGetLevel(out, mipmapped, level))
+    }
+    ctx fn [cudaFreeMipmappedArray plain](_pt, mipmapped: CUmipmappedArray) {
+        if mipmapped.is_null() { Ok(()) } else { cu!(cuMipmappedArrayDestroy(mipmapped)) }
     }
     ctx fn [cudaArrayGetInfo plain](
         _pt, desc: *mut cudaChannelFormatDesc, extent: *mut cudaExtent, flags: *mut c_uint, array: CUarray

@@ -4,7 +4,7 @@ use cuda_sys::*;
 
 use crate::api::*;
 use crate::handles::handle_of;
-use crate::memory::array::{ARRAYS, Array, refuse};
+use crate::memory::array::{ARRAYS, Array, MIPMAPPED, Mipmapped, refuse};
 use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject};
 
 /// The object is gone for calls that follow. Kernels that were launched before may still read
@@ -34,7 +34,29 @@ abi! {
     uncaptured fn [cuArray3DCreate_v2 plain](_z, out: *mut CUarray, d: *const CUDA_ARRAY3D_DESCRIPTOR) {
         create(out, &get(d)?)
     }
+    uncaptured fn [cuMipmappedArrayCreate plain](
+        _z, out: *mut CUmipmappedArray, d: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint
+    ) {
+        let ctx = thread::context()?;
+        let mipmapped = Mipmapped::create(ctx.owner().id, ctx.device, &get(d)?, levels)?;
+        put(out, CUmipmappedArray::from_bits(handle_of(&mipmapped)))
+    }
+    call fn [cuMipmappedArrayGetLevel plain](_z, out: *mut CUarray, mipmapped: CUmipmappedArray, level: c_uint) {
+        let mipmapped = MIPMAPPED.get(mipmapped.bits())?;
+        put(out, CUarray::from_bits(handle_of(mipmapped.levels.get(level as usize).ok_or(INVALID)?)))
+    }
+    uncaptured fn [cuMipmappedArrayDestroy plain](_z, mipmapped: CUmipmappedArray) {
+        let mipmapped = MIPMAPPED.remove(mipmapped.bits())?;
+        mipmapped.levels.iter().for_each(|level| drop(ARRAYS.remove(handle_of(level))));
+        // As for other arrays.
+        crate::sched::get().wait(&crate::sched::get().all_tails());
+        drop(mipmapped);
+        Ok(())
+    }
     uncaptured fn [cuArrayDestroy plain](_z, array: CUarray) {
+        if ARRAYS.get(array.bits())?.is_level {
+            return Err(CUresult::ERROR_INVALID_HANDLE);
+        }
         let array = ARRAYS.remove(array.bits())?;
         // Copies under way hold the array; kernels may use it through objects: wait for them.
         crate::sched::get().wait(&crate::sched::get().all_tails());

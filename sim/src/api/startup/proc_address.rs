@@ -194,7 +194,9 @@ static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe,
 
 #[cfg(feature = "driver")]
 unsafe extern "C" fn array(array: cuda_sys::CUarray) -> u64 {
-    crate::memory::array::ARRAYS.get(array.bits()).map_or(0, |array| array.at)
+    use crate::memory::array::{ARRAYS, MIPMAPPED};
+    let mipmapped = || MIPMAPPED.find(array.bits()).map(|array| array.at());
+    ARRAYS.find(array.bits()).map(|array| array.at).or_else(mipmapped).unwrap_or(0)
 }
 
 /// # Safety

@@ -14,10 +14,10 @@ use crate::interp::{AccessKind, TextureRequest, WarpTexture};
 use crate::memory;
 use crate::memory::array::{NOT_SIMULATED, channel_bytes};
 use crate::memory::texture::sampling::Sample;
-use crate::memory::texture::{RETIRED, TEXTURE_OBJECTS, TextureObject, noted, warp};
+use crate::memory::texture::{Image, RETIRED, TEXTURE_OBJECTS, TextureObject, noted, warp};
 
 /// What an instruction answers: raw bits of four elements. None: it is not simulated.
-type Answer = Result<Option<[u64; 4]>, String>;
+pub(super) type Answer = Result<Option<[u64; 4]>, String>;
 
 /// Which coordinates an instruction has: of a line, an area or a room, of a direction (cube), and
 /// before them the layer.
@@ -92,9 +92,11 @@ pub(crate) fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
     let parts = &names[..count];
     let done = match (Geometry::of(parts), parts[0]) {
         (Some(geometry), "tex") => read(&object, geometry, parts, request),
-        (Some(geometry), "tld4") => gather(&object, geometry, parts, request),
-        (Some(geometry), "suld" | "sust" | "sured") if !geometry.cube => surface(&object, geometry, parts, request),
-        (_, "txq" | "suq") => Ok(property(&object, parts)),
+        (Some(geometry), "tld4") if object.shows_base() => gather(object.base(), geometry, parts, request),
+        (Some(geometry), "suld" | "sust" | "sured") if !geometry.cube => {
+            surface(object.base(), geometry, parts, request)
+        }
+        (_, "txq" | "suq") => Ok(property(object.base(), parts)),
         _ => Ok(None),
     };
     done?.ok_or_else(|| {
@@ -105,7 +107,7 @@ pub(crate) fn serve(request: &TextureRequest<'_>) -> Result<[u64; 4], String> {
 }
 
 /// Samples at the coordinates of the request.
-fn sample(object: &TextureObject, geometry: Geometry, request: &TextureRequest<'_>, what: Sample) -> Answer {
+fn sample(image: &Image, geometry: Geometry, request: &TextureRequest<'_>, what: Sample) -> Answer {
     let first = usize::from(geometry.layered);
     let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
     let layer = if geometry.layered { request.coordinates[0] } else { 0 };
@@ -114,9 +116,9 @@ fn sample(object: &TextureObject, geometry: Geometry, request: &TextureRequest<'
         *to = f32::from_bits(bits);
     }
     let sampled = if geometry.cube {
-        object.sample_cube(at, layer, what)
+        image.sample_cube(at, layer, what)
     } else {
-        object.sample(&at[..geometry.axes], geometry.layered.then_some(layer), what)
+        image.sample(&at[..geometry.axes], geometry.layered.then_some(layer), what)
     };
     sampled.map(Some)
 }
@@ -125,33 +127,35 @@ fn sample(object: &TextureObject, geometry: Geometry, request: &TextureRequest<'
 fn read(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
     let first = usize::from(geometry.layered);
     let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
-    // Behind the coordinates: the level or gradients. There are no mipmaps, so neither changes
-    // anything, unless gradients spread an anisotropic sample. Offsets would stand there too.
+    // Behind the coordinates: the level or gradients. Gradients may spread an anisotropic sample.
+    // Offsets would stand there too.
     let behind = request.coordinates.get(geometry.given()..).unwrap_or_default();
-    let fits = match parts.get(1) {
-        Some(&"level") => behind.len() == 1,
-        Some(&"grad") => object.texture.maxAnisotropy <= 1,
-        _ => behind.is_empty(),
+    let lod = match (parts.get(1), behind) {
+        (Some(&"level"), &[level]) => Some(f32::from_bits(level)),
+        (Some(&"grad"), _) if object.texture.maxAnisotropy > 1 => None,
+        // Which of a cube's axes they count along depends on the face.
+        (Some(&"grad"), _) if geometry.cube && object.images.len() > 1 => None,
+        (Some(&"grad"), gradients) => object.lod_of(geometry.axes, gradients),
+        (_, []) => object.shows_base().then_some(0.0),
+        _ => None,
     };
-    if !fits {
-        return Ok(None);
-    }
+    let Some(lod) = lod else { return Ok(None) };
     match parts.last() {
         Some(&"s32") if !geometry.cube && behind.iter().all(|&level| level == 0) => {
             let mut at: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
             if geometry.layered {
                 at.resize(2, 0);
-                at.push(object.layer(request.coordinates[0], 1) as i64);
+                at.push(object.base().layer(request.coordinates[0], 1) as i64);
             }
-            object.fetch(&at).map(Some)
+            object.base().fetch(&at).map(Some)
         }
-        Some(&"f32") => sample(object, geometry, request, Sample::Filtered),
+        Some(&"f32") => object.at_level(lod, |image| sample(image, geometry, request, Sample::Filtered)),
         _ => Ok(None),
     }
 }
 
 /// `tld4`: one component of four texels.
-fn gather(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
+fn gather(image: &Image, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
     let component = match parts.get(1) {
         Some(&"r") => 0,
         Some(&"g") => 1,
@@ -163,16 +167,16 @@ fn gather(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &
     if !areas || request.coordinates.len() > geometry.given() {
         return Ok(None);
     }
-    sample(object, geometry, request, Sample::Component(component))
+    sample(image, geometry, request, Sample::Component(component))
 }
 
 /// `txq`, `suq`: what is known of an object's extents.
-fn property(object: &TextureObject, parts: &[&str]) -> Option<[u64; 4]> {
-    let [width, height, depth] = object.view.size;
-    let flat = !object.is_layered();
+fn property(image: &Image, parts: &[&str]) -> Option<[u64; 4]> {
+    let [width, height, depth] = image.view.size;
+    let flat = !image.layered;
     let found = match *parts.get(1)? {
         "width" => width,
-        "height" if !object.view.line => height,
+        "height" if !image.view.line => height,
         "depth" if flat && depth > 1 => depth,
         _ => return None,
     };
@@ -180,12 +184,12 @@ fn property(object: &TextureObject, parts: &[&str]) -> Option<[u64; 4]> {
 }
 
 /// `suld`, `sust`, `sured`.
-fn surface(object: &TextureObject, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
+fn surface(image: &Image, geometry: Geometry, parts: &[&str], request: &TextureRequest<'_>) -> Answer {
     let first = usize::from(geometry.layered);
     let Some(given) = request.coordinates.get(first..first + geometry.axes) else { return Ok(None) };
     let formatted = parts.get(1) == Some(&"p");
     // What `.p` converts between is known where nothing is converted.
-    if formatted && (parts[0] == "suld" || channel_bytes(object.view.format) != Some(4)) {
+    if formatted && (parts[0] == "suld" || channel_bytes(image.view.format) != Some(4)) {
         return Ok(None);
     }
     let width = parts.iter().find_map(|part| match *part {
@@ -197,26 +201,26 @@ fn surface(object: &TextureObject, geometry: Geometry, parts: &[&str], request: 
     });
     let Some(width) = width else { return Ok(None) };
     let count = match () {
-        () if formatted && parts[0] == "sust" => object.view.channels,
+        () if formatted && parts[0] == "sust" => image.view.channels,
         () if parts.contains(&"v4") => 4,
         () if parts.contains(&"v2") => 2,
         () => 1,
     };
     let mut whole: Vec<i64> = given.iter().map(|&bits| i64::from(bits as i32)).collect();
     if formatted {
-        whole[0] *= object.texel_bytes() as i64;
+        whole[0] *= image.texel_bytes() as i64;
     }
     if geometry.layered {
         whole.resize(2, 0);
         whole.push(i64::from(request.coordinates[0] as i32));
     }
     let mut out = [0u64; 4];
-    let Some(at) = object.surface_address(&whole, width * count, parts.contains(&"clamp")) else {
+    let Some(at) = image.surface_address(&whole, width * count, parts.contains(&"clamp")) else {
         return if parts.contains(&"trap") { Err("outside of the surface".into()) } else { Ok(Some(out)) };
     };
     if parts[0] == "sured" {
         let value = request.values.first().copied().unwrap_or(0);
-        return reduce(object, at, parts, value);
+        return reduce(image, at, parts, value);
     }
     noted::note(if parts[0] == "suld" { AccessKind::Read } else { AccessKind::Write }, at, width * count);
     let space = memory::get().space;
@@ -237,14 +241,14 @@ fn surface(object: &TextureObject, geometry: Geometry, parts: &[&str], request: 
 }
 
 /// `sured`: one atomic operation on the bytes at an address.
-fn reduce(object: &TextureObject, at: u64, parts: &[&str], value: u64) -> Answer {
+fn reduce(image: &Image, at: u64, parts: &[&str], value: u64) -> Answer {
     let found = parts.iter().find(|part| matches!(**part, "add" | "min" | "max" | "and" | "or" | "xor"));
     let Some(&op) = found else { return Ok(None) };
     // `.b32` says only how many bits: the texels' format says the rest where it matters.
     let ty = match parts.iter().find(|part| matches!(**part, "u32" | "s32" | "u64" | "s64" | "b32")) {
         Some(&"b32") if matches!(op, "and" | "or" | "xor") => "u32",
-        Some(&"b32") if object.view.format == CU_AD_FORMAT_SIGNED_INT32 => "s32",
-        Some(&"b32") if object.view.format == CU_AD_FORMAT_UNSIGNED_INT32 => "u32",
+        Some(&"b32") if image.view.format == CU_AD_FORMAT_SIGNED_INT32 => "s32",
+        Some(&"b32") if image.view.format == CU_AD_FORMAT_UNSIGNED_INT32 => "u32",
         Some(&ty) => ty,
         None => return Ok(None),
     };

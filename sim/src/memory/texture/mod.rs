@@ -1,11 +1,12 @@
-//! Texture and surface objects: what kernels read and write through them, and where. How a texture
-//! is sampled (filters, address modes, faces) is in `sampling`, what instructions ask for in
-//! `access`, what is sampled for all lanes of a warp at once in `warp`, and what a tool is told of
-//! the texels in `noted`.
+//! Texture and surface objects: what kernels read and write through them, and where. An object has
+//! an image for each mip level. How one is sampled (filters, address modes, faces) is in
+//! `sampling`, which levels are in `levels`, what instructions ask for in `access`, what is sampled
+//! for all lanes of a warp at once in `warp`, and what a tool is told of the texels in `noted`.
 //!
 //! A handle is a number of 20 bits, as on a device: machine code looks at its low word only.
 
 pub(crate) mod access;
+mod levels;
 pub(crate) mod noted;
 mod sampling;
 mod warp;
@@ -17,7 +18,7 @@ use cuda_sys::*;
 use crate::handles::Handles;
 use crate::interp::AccessKind;
 use crate::memory;
-use crate::memory::array::{ARRAYS, Array, channel_bytes, refuse};
+use crate::memory::array::{ARRAYS, Array, MIPMAPPED, channel_bytes, refuse};
 use crate::sched::OpId;
 
 /// All live texture and surface objects.
@@ -60,11 +61,21 @@ pub(crate) struct TextureObject {
     pub(crate) resource: CUDA_RESOURCE_DESC,
     /// As the program described it; all zeros for surfaces.
     pub(crate) texture: CUDA_TEXTURE_DESC,
-    /// Whether it is a surface.
-    pub(crate) surface: bool,
     handle: u64,
-    view: View,
+    /// The levels, the largest first: one, unless the array is mipmapped.
+    images: Vec<Image>,
+    /// The array, or its first level: they share their memory.
     keep: Mutex<Option<Arc<Array>>>,
+}
+
+/// One level of an object: its texels, and how they are sampled.
+struct Image {
+    texture: CUDA_TEXTURE_DESC,
+    /// Whether it is a surface.
+    surface: bool,
+    /// Whether the depth counts layers or faces.
+    layered: bool,
+    view: View,
 }
 
 /// The next handle. They come back when all have been given out.
@@ -86,6 +97,21 @@ struct View {
     pub(crate) line: bool,
 }
 
+impl View {
+    fn of_array(array: &Array) -> View {
+        let d = array.descriptor;
+        View {
+            at: array.at,
+            pitch: array.pitch(),
+            layer: array.layer(),
+            size: [d.Width as u64, d.Height.max(1) as u64, d.Depth.max(1) as u64],
+            channels: u64::from(d.NumChannels),
+            format: d.Format,
+            line: d.Height == 0,
+        }
+    }
+}
+
 // SAFETY: descriptors are plain data; the pointers in them are never followed.
 unsafe impl Send for TextureObject {}
 // SAFETY: as above.
@@ -101,7 +127,7 @@ impl TextureObject {
         if texture.flags & CU_TRSF_SRGB != 0 {
             return Err(refuse("an sRGB texture"));
         }
-        let mut keep = None;
+        let (mut keep, mut lower) = (None, Vec::new());
         // SAFETY: the type says which member of the union is in use; all are plain data.
         let view = unsafe {
             match resource.resType {
@@ -135,21 +161,28 @@ impl TextureObject {
                 }
                 CU_RESOURCE_TYPE_ARRAY => {
                     let array = ARRAYS.get(resource.res.array.hArray.bits())?;
-                    let d = array.descriptor;
-                    let size = [d.Width as u64, d.Height.max(1) as u64, d.Depth.max(1) as u64];
-                    let view = View {
-                        at: array.at,
-                        pitch: array.pitch(),
-                        layer: array.layer(),
-                        size,
-                        channels: u64::from(d.NumChannels),
-                        format: d.Format,
-                        line: d.Height == 0,
-                    };
+                    let view = View::of_array(&array);
                     keep = Some(array);
                     view
                 }
-                CU_RESOURCE_TYPE_MIPMAPPED_ARRAY => return Err(refuse("a mipmapped texture")),
+                CU_RESOURCE_TYPE_MIPMAPPED_ARRAY => {
+                    let mipmapped = MIPMAPPED.get(resource.res.mipmap.hMipmappedArray.bits())?;
+                    // cuda.h, cuTexObjectCreate: "for CUDA mipmapped arrays, this flag has to be
+                    // set".
+                    if texture.flags & CU_TRSF_NORMALIZED_COORDINATES == 0 {
+                        return Err(CUresult::ERROR_INVALID_VALUE);
+                    }
+                    // Which instructions add it, the manuals do not say.
+                    if texture.mipmapLevelBias != 0.0 {
+                        return Err(refuse("a bias of mip levels"));
+                    }
+                    let [first, others @ ..] = &mipmapped.levels[..] else {
+                        return Err(CUresult::ERROR_INVALID_VALUE);
+                    };
+                    lower = others.iter().map(|level| View::of_array(level)).collect();
+                    keep = Some(first.clone());
+                    View::of_array(first)
+                }
                 _ => return Err(CUresult::ERROR_INVALID_VALUE),
             }
         };
@@ -167,11 +200,21 @@ impl TextureObject {
             }
         }
         *next = after(handle);
-        let object = TextureObject { resource, texture, surface, handle, view, keep: Mutex::new(keep) };
+        let layered = keep.as_ref().is_some_and(|array| array.is_layered());
+        let image = |view| Image { texture, surface, layered, view };
+        let images = std::iter::once(view).chain(lower).map(image).collect();
+        let object = TextureObject { resource, texture, handle, images, keep: Mutex::new(keep) };
         TEXTURE_OBJECTS.insert_as(handle as usize, Arc::new(object));
         Ok(handle)
     }
 
+    /// Ends the object's hold on its array.
+    pub(crate) fn release(&self) {
+        self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+}
+
+impl Image {
     /// Bytes of a texel.
     fn texel_bytes(&self) -> u64 {
         channel_bytes(self.view.format).unwrap_or(1) * self.view.channels
@@ -249,17 +292,6 @@ impl TextureObject {
             at[axis] = u64::try_from(inside).ok().filter(|c| *c <= last[axis])?;
         }
         Some(self.address_of([0, at[1], at[2]]) + at[0])
-    }
-
-    /// Whether the depth counts layers or faces.
-    fn is_layered(&self) -> bool {
-        let keep = self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        keep.as_ref().is_some_and(|array| array.descriptor.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) != 0)
-    }
-
-    /// Ends the object's hold on its array.
-    pub(crate) fn release(&self) {
-        self.keep.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     }
 }
 

@@ -6,7 +6,7 @@
 
 use cuda_sys::*;
 
-use super::TextureObject;
+use super::Image;
 
 /// What an instruction wants to know of a place.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(super) enum Sample {
 /// A texel, as its place in width, height and depth. None is the border.
 type Place = Option<[u64; 3]>;
 
-impl TextureObject {
+impl Image {
     pub(super) fn is_normalised(&self) -> bool {
         self.texture.flags & CU_TRSF_NORMALIZED_COORDINATES != 0
     }
@@ -48,7 +48,12 @@ impl TextureObject {
     }
 
     pub(super) fn is_linear(&self) -> bool {
-        self.texture.filterMode == CU_TR_FILTER_MODE_LINEAR && (self.is_float() || self.normalises())
+        self.texture.filterMode == CU_TR_FILTER_MODE_LINEAR && self.gives_fractions()
+    }
+
+    /// Whether texels come out as numbers that a filter can weigh.
+    pub(super) fn gives_fractions(&self) -> bool {
+        self.is_float() || self.normalises()
     }
 
     /// What a sample sees at real coordinates, in a layer if there are layers.

@@ -1,13 +1,13 @@
 //! Samples a texture for all lanes of a warp at once: ordinary textures of one to three axes,
-//! filtered or not, and fetches at whole coordinates. Answers nothing else (layers, cubes,
-//! surfaces, lanes that name different objects): those go lane by lane.
+//! filtered or not, and fetches at whole coordinates. Answers nothing else (layers, cubes, mip
+//! levels, surfaces, lanes that name different objects): those go lane by lane.
 //!
 //! The same arithmetic in the same order as `sampling`, so both give the same bits.
 
 use cuda_sys::*;
 
-use super::TextureObject;
 use super::access::{Geometry, names_of};
+use super::{Image, TextureObject};
 use crate::interp::{WARP_LANES, WarpTexture};
 use crate::memory;
 use crate::memory::array::channel_bytes;
@@ -27,54 +27,55 @@ struct Axis {
 
 /// Answers an instruction for all its lanes. False: not one of those that are sampled together.
 pub(super) fn serve(object: &TextureObject, warp: &mut WarpTexture<'_>) -> bool {
+    let [image] = &object.images[..] else { return false };
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
-        fn wide(object: &TextureObject, warp: &mut WarpTexture<'_>) -> bool {
-            sampled(object, warp).is_some()
+        fn wide(image: &Image, warp: &mut WarpTexture<'_>) -> bool {
+            sampled(image, warp).is_some()
         }
         // SAFETY: the processor has them.
-        return unsafe { wide(object, warp) };
+        return unsafe { wide(image, warp) };
     }
-    sampled(object, warp).is_some()
+    sampled(image, warp).is_some()
 }
 
 #[inline(always)]
-fn sampled(object: &TextureObject, warp: &mut WarpTexture<'_>) -> Option<()> {
+fn sampled(image: &Image, warp: &mut WarpTexture<'_>) -> Option<()> {
     let (names, count) = names_of(warp.opcode);
     let parts = &names[..count];
     let geometry = Geometry::of(parts)?;
-    if parts[0] != "tex" || object.surface || geometry.cube || geometry.layered {
+    if parts[0] != "tex" || image.surface || geometry.cube || geometry.layered {
         return None;
     }
     let behind = warp.coordinates.len().checked_sub(geometry.given())?;
     let plain = match parts.get(1) {
         Some(&"level") => behind == 1,
-        Some(&"grad") => object.texture.maxAnisotropy <= 1,
+        Some(&"grad") => image.texture.maxAnisotropy <= 1,
         _ => behind == 0,
     };
     if !plain {
         return None;
     }
-    let texels = Texels::of(object)?;
+    let texels = Texels::of(image)?;
     match parts.last() {
         Some(&"s32") if behind == 0 => {
             let mut axes = [const { None }; 3];
             for (axis, to) in axes.iter_mut().enumerate().take(geometry.axes) {
-                *to = Some(object.fetched_axis(axis, warp.coordinates[axis]));
+                *to = Some(image.fetched_axis(axis, warp.coordinates[axis]));
             }
             // Outside is zero, whatever the border.
             let place = texels.places(&axes, 0, warp.lanes);
             texels.read(&place, [0; 4], warp.results);
         }
         Some(&"f32") => {
-            let count = if object.view.line { 1 } else { geometry.axes };
+            let count = if image.view.line { 1 } else { geometry.axes };
             let mut axes = [const { None }; 3];
             for (axis, to) in axes.iter_mut().enumerate().take(count) {
-                *to = Some(object.sampled_axis(axis, warp.coordinates[axis], warp.lanes)?);
+                *to = Some(image.sampled_axis(axis, warp.coordinates[axis], warp.lanes)?);
             }
-            let border = object.texture.borderColor.map(f32::to_bits);
-            if !object.is_linear() {
+            let border = image.texture.borderColor.map(f32::to_bits);
+            if !image.is_linear() {
                 let place = texels.places(&axes, 0, warp.lanes);
                 texels.read(&place, border, warp.results);
                 return Some(());
@@ -132,26 +133,26 @@ struct Places {
 
 /// Where an object's texels are, in the simulator's own view.
 struct Texels<'o> {
-    object: &'o TextureObject,
+    image: &'o Image,
     at: *const u8,
     bytes: u64,
     channels: usize,
 }
 
 impl Texels<'_> {
-    fn of(object: &TextureObject) -> Option<Texels<'_>> {
-        let view = &object.view;
-        let bytes = object.texel_bytes();
+    fn of(image: &Image) -> Option<Texels<'_>> {
+        let view = &image.view;
+        let bytes = image.texel_bytes();
         let [width, height, depth] = view.size;
         let whole = depth.checked_sub(1)? * view.layer + height.checked_sub(1)? * view.pitch + width * bytes;
         let at = memory::get().space.view(view.at, whole, false).ok()?;
-        Some(Texels { object, at, bytes, channels: (view.channels as usize).min(4) })
+        Some(Texels { image, at, bytes, channels: (view.channels as usize).min(4) })
     }
 
     /// Lanes that are not asked count as outside.
     #[inline(always)]
     fn places(&self, axes: &[Option<Axis>; 3], corner: usize, lanes: u32) -> Places {
-        let view = &self.object.view;
+        let view = &self.image.view;
         let mut places = Places { offset: [0; WARP_LANES], inside: lanes };
         for (axis, own) in axes.iter().enumerate() {
             let Some(own) = own else { continue };
@@ -167,7 +168,7 @@ impl Texels<'_> {
 
     #[inline(always)]
     fn read(&self, places: &Places, border: [u32; 4], into: &mut [PerLane<u64>; 4]) {
-        let channel = channel_bytes(self.object.view.format).unwrap_or(1);
+        let channel = channel_bytes(self.image.view.format).unwrap_or(1);
         for (number, into) in into.iter_mut().enumerate() {
             if number >= self.channels {
                 for (lane, into) in into.iter_mut().enumerate() {
@@ -188,16 +189,16 @@ impl Texels<'_> {
                     }
                 };
             }
-            match self.object.view.format {
+            match self.image.view.format {
                 CU_AD_FORMAT_FLOAT | CU_AD_FORMAT_UNSIGNED_INT32 | CU_AD_FORMAT_SIGNED_INT32 => each!(u32, u64::from),
-                _ if channel == 1 => each!(u8, |raw| self.object.decode(u64::from(raw))),
-                _ => each!(u16, |raw| self.object.decode(u64::from(raw))),
+                _ if channel == 1 => each!(u8, |raw| self.image.decode(u64::from(raw))),
+                _ => each!(u16, |raw| self.image.decode(u64::from(raw))),
             }
         }
     }
 }
 
-impl TextureObject {
+impl Image {
     /// Whole coordinates; what lies outside is none.
     #[inline(always)]
     fn fetched_axis(&self, axis: usize, coordinates: &PerLane<u64>) -> Axis {

@@ -437,6 +437,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::DomainPush { .. }
             | Op::DomainPop { .. }
             | Op::HostAccess { .. }
+            | Op::WaitsMet { .. }
             | Op::HostLook { .. }
             | Op::MemoryName { .. }
             | Op::Checking { .. }

@@ -93,6 +93,8 @@ pub struct Allocations {
     globals: FxHashMap<(ImageId, Box<str>), u64>,
     /// The program's names for its allocations: each name once, counted from 1.
     names: Vec<Box<str>>,
+    /// Where the levels of mipmapped arrays end: each list once, counted from 1.
+    levels: Vec<Box<[u64]>>,
     forgotten: u64,
     shared: Shared,
     unwatched: host_side::Unwatched,
@@ -143,6 +145,21 @@ impl Allocations {
         if let Some(root) = self.arrays.get(&array) {
             self.array_places.insert(address, (address.saturating_add(root.end), array));
         }
+    }
+
+    /// The opaque array is a mipmapped one, whose levels end there.
+    pub fn array_levels(&mut self, array: ArrayId, ends: Vec<u64>) {
+        let Some(info) = self.arrays.get(&array).and_then(|root| self.infos.get_mut(&root.id)) else { return };
+        let known = self.levels.iter().position(|known| **known == *ends);
+        info.levels = 1 + known.unwrap_or_else(|| {
+            self.levels.push(ends.into());
+            self.levels.len() - 1
+        }) as u32;
+    }
+
+    /// Where the levels of mipmapped arrays end: [`Allocation::levels`] counts from 1.
+    pub fn levels(&self) -> &[Box<[u64]>] {
+        &self.levels
     }
 
     /// Ends the lifetime of an opaque array.

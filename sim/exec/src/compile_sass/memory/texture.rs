@@ -91,11 +91,19 @@ fn sample(i: &MachineInst, base: u16, t: &mut Translation<'_>) -> Result<()> {
     let after = count + u8::from(bindless) + u8::from(level);
     let (mut coordinates, handle, behind);
     if gradients {
-        // Handle, coordinates and at last the layer; the gradients change nothing.
+        // Handle, coordinates and at last the layer. The gradients take turns in the other run: by
+        // x and by y, along each axis (compared with PTX in `mip_levels.cu`).
         let start = u8::from(bindless);
         let places = (0..count).map(|at| if layered { (at + count - 1) % count } else { at });
         coordinates = places.map(|at| row_of(value(at + start, u8::MAX), t)).collect::<Vec<_>>();
-        (handle, behind) = (bindless.then_some(first), Vec::new());
+        handle = bindless.then_some(first);
+        let axes = count - u8::from(layered);
+        let turns = [0, 1].into_iter().flat_map(|by| (0..axes).map(move |axis| axis * 2 + by));
+        behind = match geometry {
+            "1d" | "a1d" | "2d" | "a2d" => turns.map(|at| row_of(second + u32::from(at), t)).collect(),
+            // A direction's change is not given so.
+            _ => Vec::new(),
+        };
     } else {
         let scattered = bits(60, 61, t) == 1;
         if scattered && after > 4 {
