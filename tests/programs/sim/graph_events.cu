@@ -25,8 +25,8 @@ enum Make { ADDED, BY_TYPE, CAPTURED, CHILD, SET_AGAIN, UPDATED, MAKES };
 static const char *const makes[] = {"added", "added by type", "captured", "in a child graph", "set again", "updated"};
 enum Kind { KERNEL, FILL, COPY, KINDS };
 static const char *const kinds[] = {"kernel", "fill", "copy"};
-enum Waiter { STREAM, HOST, GRAPH, TWICE, WAITERS };
-static const char *const waiters[] = {"a stream", "the host, and enqueues", "a graph", "a stream after two launches"};
+enum Waiter { STREAM, HOST, GRAPH, HOST_STORES, TWICE, WAITERS };
+static const char *const waiters[] = {"a stream", "the host, and enqueues", "a graph", "the host, and stores", "a stream after two launches"};
 
 static cudaStream_t stream, another;
 static char *device;
@@ -173,6 +173,7 @@ static void one(int number, bool records) {
     int set = number / WORKS % SETS, work = number % WORKS, kind = number / 2 % KINDS, make = (number + number / WORKS) % MAKES;
     int waiter = number / 3 % WAITERS;
     close(shape);
+    if (records && waiter == HOST_STORES) kind = COPY;
     size_t size = 4096 + 64 * (1 + number + records * CASES);
     char *memory;
     if (kind == COPY) CHECK(cudaMallocHost(&memory, size));
@@ -185,9 +186,11 @@ static void one(int number, bool records) {
     if (records) {
         for (int k = 0; k < WORKS; k++) ordered |= set >> k & 1 && (k == work || before[work][k]);
         for (int k = 0; k < (waiter == TWICE ? 2 : 1); k++) CHECK(cudaGraphLaunch(exec, stream));
-        if (waiter == HOST) CHECK(cudaEventSynchronize(event));
+        if (waiter == HOST || waiter == HOST_STORES) CHECK(cudaEventSynchronize(event));
         if (waiter == STREAM || waiter == TWICE) CHECK(cudaStreamWaitEvent(another, event, 0));
-        if (waiter == GRAPH) {
+        if (waiter == HOST_STORES) {
+            memset(memory, 2, PART);
+        } else if (waiter == GRAPH) {
             cudaGraph_t graph;
             cudaGraphNode_t wait;
             CHECK(cudaGraphCreate(&graph, 0));
