@@ -75,7 +75,7 @@ fn event_nodes_record_and_wait() {
     let mode = EventMode::External;
     graph(&mut w);
     node(&mut w, 0, true, Op::StreamWait { stream: StreamId::NONE, event: EventId(1), mode });
-    node(&mut w, 4, true, Op::HostFunc { func: HostFuncId(1), stream: StreamId::NONE, address: 0 });
+    node_behind(&mut w, 4, true, &[0], Op::HostFunc { func: HostFuncId(1), stream: StreamId::NONE, address: 0 });
     node_behind(&mut w, 1, true, &[0, 4], Op::EventRecord { event: EventId(2), stream: StreamId::NONE, mode });
     node(&mut w, 2, false, Op::StreamWait { stream: StreamId::NONE, event: EventId(3), mode });
     let (ka, kc) = (w.launch(a), w.launch(c));
@@ -131,6 +131,9 @@ fn an_event_is_recorded_before_work_that_is_not_in_front_of_it() {
         w.record(1, b);
         let waits = nodes.iter().any(|(op, _)| matches!(op, Op::StreamWait { .. }));
         let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+        let is_work = |(op, _): &(Op<'_>, &[u32])| matches!(op, Op::HostFunc { .. });
+        let index = nodes.iter().position(is_work).unwrap_or(0) as u32;
+        let g = w.engine.node_epoch(EXEC, index).unwrap_or(g);
         w.wait(c, 2);
         w.launch(c);
         assert!(w.after(earlier), "silent: before the graph");
@@ -184,6 +187,83 @@ fn values_are_written_and_waited_for_by_nodes() {
     let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
     assert!(!w.launch_after(b, g), "reported");
     assert!(w.launch_after(a, g), "silent");
+}
+
+/// Values in the middle of a graph order what is outside with the nodes on the same side of them.
+#[test]
+fn values_order_the_nodes_before_and_behind_them() {
+    const FLAG: u64 = 0x500;
+    let stream = StreamId::NONE;
+    let work = Op::HostFunc { func: HostFuncId(1), stream, address: 0 };
+    let write = Op::WriteValue { stream, address: FLAG, value: 1, width: 4, barrier: true };
+    let wait_op = |stream, value| Op::WaitValue { stream, address: FLAG, value, width: 4, compare: WaitCompare::Equal };
+    // The nodes in front of the write, of four works 0 to 3, of which 3 is behind it.
+    for in_front in [&[0][..], &[0, 1], &[1, 2], &[0, 1, 2]] {
+        let mut w = World::new();
+        let [a, b, c] = w.streams();
+        graph(&mut w);
+        for index in 0..3 {
+            node(&mut w, index, true, work);
+        }
+        node_behind(&mut w, 4, true, in_front, write);
+        node_behind(&mut w, 3, true, &[4], work);
+        for launch in 0..3 {
+            let (before, beside) = (w.launch(a), w.launch(c));
+            let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+            let nodes = [0, 1, 2, 3].map(|index| w.engine.node_epoch(EXEC, index).expect("in parts"));
+            w.op(wait_op(b, 1));
+            w.launch(b);
+            assert!(w.after(before) && !w.after(beside) && !w.after(g), "launch {launch}");
+            for (index, epoch) in (0..).zip(nodes) {
+                assert_eq!(w.after(epoch), in_front.contains(&index), "launch {launch}, {in_front:?}, node {index}");
+            }
+            assert!(w.launch_after(a, g) && nodes.iter().all(|epoch| w.after(*epoch)), "silent: behind the graph");
+            // The value is overwritten before the next launch, and the host knows.
+            w.op(Op::WriteValue { stream: a, address: FLAG, value: 0, width: 4, barrier: true });
+            w.sync_stream(a);
+            assert!(nodes.iter().all(|epoch| w.host_after(*epoch)));
+        }
+    }
+    // Of two works, the one behind a wait waits.
+    let mut w = World::new();
+    let [a, b, c] = w.streams();
+    graph(&mut w);
+    node(&mut w, 0, true, wait_op(stream, 1));
+    node_behind(&mut w, 1, true, &[0], work);
+    node(&mut w, 2, true, work);
+    let writer = w.launch(b);
+    w.op(Op::WriteValue { stream: b, address: FLAG, value: 1, width: 4, barrier: true });
+    w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+    for (index, waits) in [(1, true), (2, false)] {
+        w.engine.begin_node(EXEC, index).expect("in parts");
+        assert_eq!(w.after(writer), waits, "node {index}");
+    }
+    w.engine.end_nodes(EXEC);
+    assert!(w.after(writer) && w.launch_after(a, writer) && !w.launch_after(c, writer));
+}
+
+/// A graph with more links than are told apart is one op.
+#[test]
+fn a_graph_with_many_events_is_one_op() {
+    let (mode, stream) = (EventMode::External, StreamId::NONE);
+    let work = Op::HostFunc { func: HostFuncId(1), stream, address: 0 };
+    for (events, told_apart) in [(2, true), (60, true), (70, false)] {
+        let mut w = World::new();
+        let [a, c] = w.streams();
+        graph(&mut w);
+        // A chain: work, record, work, record.
+        for at in 0..events {
+            let behind: &[u32] = if at > 0 { &[2 * at - 1] } else { &[] };
+            node_behind(&mut w, 2 * at, true, behind, work);
+            node_behind(&mut w, 2 * at + 1, true, &[2 * at], Op::EventRecord { event: EventId(at + 1), stream, mode });
+        }
+        let g = w.op(Op::GraphLaunch { stream: a, exec: EXEC });
+        w.wait(c, 1);
+        w.launch(c);
+        let (first, second) = (w.engine.node_epoch(EXEC, 0), w.engine.node_epoch(EXEC, 2));
+        assert_eq!((first.is_some(), second.is_some()), (told_apart, told_apart), "{events} events");
+        assert!(w.after(first.unwrap_or(g)) && w.after(second.unwrap_or(g)) != told_apart);
+    }
 }
 
 /// A graph that waits for a value which comes later, or from somewhere unseen, is not judged until

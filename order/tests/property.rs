@@ -15,7 +15,7 @@ mod program;
 use crate::common::{CTX, World};
 use model::{Func, Lane, Model, Set};
 use order::{Engine, Options};
-use program::{EVENT_GRAPH, STREAMS, Step, step};
+use program::{EVENT_GRAPH, Node, STREAMS, Step, step};
 use proptest::prelude::*;
 use trace::*;
 
@@ -31,6 +31,8 @@ struct Run {
     event_query: Option<(u32, u64)>,
     /// Whether the end of a host function signals the host.
     signal: bool,
+    /// The nodes of the event graph.
+    shape: Vec<(Node, u8)>,
 }
 
 impl Run {
@@ -50,8 +52,9 @@ impl Run {
             query: None,
             event_query: None,
             signal,
+            shape: vec![],
         };
-        run.event_graph();
+        run.event_graph(&[(Node::Wait(0), 0), (Node::Work, 0), (Node::Record(1), 2), (Node::Work, 5)]);
         for i in 0..STREAMS {
             // Idle streams between them, so that timelines are far apart.
             for _ in 0..if spread { 13 } else { 0 } {
@@ -69,30 +72,101 @@ impl Run {
         run
     }
 
-    fn event_graph(&mut self) {
-        let exec = GraphExecId(EVENT_GRAPH);
-        self.w.op(Op::GraphExec { exec, nodes: 2, flags: 0, handle: 1 });
-        let (stream, mode) = (StreamId::NONE, EventMode::External);
-        let nodes =
-            [Op::StreamWait { stream, event: EventId(1), mode }, Op::EventRecord { event: EventId(2), stream, mode }];
-        // The graph's work is node 2.
-        let behind = [Dependency { from: 2, port: 0 }];
-        for (index, op) in nodes.iter().enumerate() {
+    /// The graph with event nodes is made.
+    fn event_graph(&mut self, nodes: &[(Node, u8)]) {
+        self.shape = nodes.to_vec();
+        let (exec, stream, mode) = (GraphExecId(EVENT_GRAPH), StreamId::NONE, EventMode::External);
+        self.w.op(Op::GraphExec { exec, nodes: nodes.len() as u32, flags: 0, handle: 1 });
+        for (index, (node, _)) in nodes.iter().enumerate() {
+            let op = match *node {
+                Node::Work => Op::HostFunc { func: HostFuncId(9999), stream, address: 0 },
+                Node::Wait(event) => Op::StreamWait { stream, event: EventId(event + 1), mode },
+                Node::Record(event) => Op::EventRecord { event: EventId(event + 1), stream, mode },
+            };
             let mut buffer = [0; 64];
             let mut to = Encoder::new(&mut buffer);
             op.encode(&mut to);
             let len = to.finish().expect("fits");
+            let behind: Vec<_> =
+                self.directly_before(index).map(|from| Dependency { from: from as u32, port: 0 }).collect();
             self.w.op(Op::GraphNode {
                 exec,
                 index: index as u32,
                 stack: StackId::NONE,
                 call: CallId::NONE,
                 enabled: true,
-                dependencies: codec::List::new(&behind[..index]),
+                dependencies: codec::List::new(&behind),
                 tag: op.tag(),
                 body: &buffer[..len],
             });
         }
+    }
+
+    /// The nodes of the event graph that a node comes directly after.
+    fn directly_before(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.shape[index].1;
+        (0..index).filter(move |from| mask >> from & 1 != 0)
+    }
+
+    /// The nodes of the event graph that come before a node.
+    fn nodes_before(&self, index: usize) -> Set {
+        self.directly_before(index).flat_map(|from| self.nodes_before(from).into_iter().chain([from])).collect()
+    }
+
+    /// The event graph is launched on lane `i`. Work between the same events is one op.
+    fn launch_event_graph(&mut self, i: usize, before: &Set) -> Result<(), TestCaseError> {
+        let exec = GraphExecId(EVENT_GRAPH);
+        let shape = self.shape.clone();
+        let is = |n: &usize, what: fn(&Node) -> bool| what(&shape[*n].0);
+        let wait = |node: &Node| matches!(node, Node::Wait(_));
+        let all: Set = (0..shape.len()).collect();
+        let waits: Set = all.iter().copied().filter(|n| is(n, wait)).collect();
+        let ends: Set = all.iter().copied().filter(|n| is(n, |node| matches!(node, Node::Record(_)))).collect();
+        let waits_before = |n: usize| -> Set { self.nodes_before(n).intersection(&waits).copied().collect() };
+        let waited_for = |run: &Self, waits: &Set| -> Set {
+            let event = |n: &usize| match run.shape[*n].0 {
+                Node::Wait(event) => run.m.current(event),
+                Node::Work | Node::Record(_) => Set::new(),
+            };
+            waits.iter().flat_map(event).collect()
+        };
+        // The waits before each part, the records behind it, and one of its nodes.
+        let mut parts: Vec<(Set, Set, usize)> = vec![];
+        for n in all.iter().copied().filter(|n| is(n, |node| *node == Node::Work)) {
+            let behind = ends.iter().copied().filter(|end| self.nodes_before(*end).contains(&n)).collect();
+            let part = (waits_before(n), behind, n);
+            if !parts.iter().any(|known| (&known.0, &known.1) == (&part.0, &part.1)) {
+                parts.push(part);
+            }
+        }
+        let is_one = parts.len() <= 1 && parts.iter().all(|part| part.0 == waits);
+        let mut whole: Set = before.union(&waited_for(self, &waits)).copied().collect();
+        let own: Vec<Set> = ends.iter().map(|end| waited_for(self, &waits_before(*end))).collect();
+        let epoch = self.w.op(Op::GraphLaunch { stream: self.m.lanes[i].id, exec });
+        let mut finished: Vec<Set> = vec![];
+        for (waits, _, node) in parts.iter().filter(|_| !is_one) {
+            let before: Set = before.union(&waited_for(self, waits)).copied().collect();
+            let epoch = self.w.engine.begin_node(exec, *node as u32).expect("of several parts");
+            self.compare(epoch, &before)?;
+            let me = self.epochs.len();
+            self.epochs.push(epoch);
+            whole.insert(me);
+            finished.push(before.into_iter().chain([me]).collect());
+        }
+        self.w.engine.end_nodes(exec);
+        self.check(i, epoch, whole.clone(), whole)?;
+        if is_one {
+            finished.push(self.m.lanes[i].frontier.clone());
+        }
+        for (end, mut state) in ends.iter().zip(own) {
+            state.extend(before);
+            let ahead = parts.iter().zip(&finished).filter(|((_, ends, _), _)| ends.contains(end));
+            ahead.for_each(|(_, finished)| state.extend(finished));
+            if let Node::Record(event) = shape[*end].0 {
+                self.set_event(event, state);
+            }
+        }
+        Ok(())
     }
 
     fn new_lane(&mut self, kind: StreamKind, context: usize) -> Lane {
@@ -101,8 +175,8 @@ impl Run {
         Lane { id, kind, context, frontier: Set::new(), history: vec![], kernel_start: None }
     }
 
-    /// An op of lane `i` was applied: compare, and let the model go on.
-    fn check(&mut self, i: usize, epoch: Epoch, before: Set, whole: Set) -> Result<(), TestCaseError> {
+    /// What the engine says of the start of the op applied last.
+    fn compare(&self, epoch: Epoch, before: &Set) -> Result<(), TestCaseError> {
         let clock = self.w.engine.start_clock();
         let fast = self.w.engine.fast_start_clock();
         prop_assert!(!fast.covers(epoch), "{:?} has not finished before it starts", epoch);
@@ -118,6 +192,12 @@ impl Run {
                 e
             );
         }
+        Ok(())
+    }
+
+    /// An op of lane `i` was applied: compare, and let the model go on.
+    fn check(&mut self, i: usize, epoch: Epoch, before: Set, whole: Set) -> Result<(), TestCaseError> {
+        self.compare(epoch, &before)?;
         let me = self.epochs.len();
         self.epochs.push(epoch);
         let lane = &mut self.m.lanes[i];
@@ -350,14 +430,19 @@ impl Run {
                 let mut before = self.m.before(i);
                 before.extend(self.m.graphs.get(&g).cloned().unwrap_or_default());
                 if g == EVENT_GRAPH {
-                    before.extend(self.m.current(0));
+                    self.launch_event_graph(i, &before)?;
+                } else {
+                    let epoch = self.w.op(Op::GraphLaunch { stream: self.m.lanes[i].id, exec: GraphExecId(g) });
+                    self.check(i, epoch, before.clone(), before)?;
                 }
-                let epoch = self.w.op(Op::GraphLaunch { stream: self.m.lanes[i].id, exec: GraphExecId(g) });
-                self.check(i, epoch, before.clone(), before)?;
                 self.m.graphs.insert(g, self.m.lanes[i].frontier.clone());
-                if g == EVENT_GRAPH {
-                    self.set_event(1, self.m.lanes[i].frontier.clone());
+            }
+            Step::Shape(ref nodes, new) => {
+                if new {
+                    self.w.op(Op::GraphExecDestroy { exec: GraphExecId(EVENT_GRAPH) });
+                    self.m.graphs.remove(&EVENT_GRAPH);
                 }
+                self.event_graph(nodes);
             }
             Step::Batch(s, n) => {
                 let i = s as usize;

@@ -95,7 +95,8 @@ impl EarlyFreeWatch {
         let all = whole(info, view.epoch, site);
         let mut uses: SmallVec<[Access; USES]> = SmallVec::new();
         let mut see = |used: &Access, latent: bool| {
-            let covered = records.iter().any(|r| r.timeline == used.epoch.timeline && r.time >= used.epoch.time);
+            let on_stream = view.stream_epoch(used.epoch);
+            let covered = records.iter().any(|r| r.timeline == on_stream.timeline && r.time >= on_stream.time);
             let known = uses.iter().any(|u: &Access| u.epoch.timeline == used.epoch.timeline && u.epoch >= used.epoch);
             let foreign = !used.site.stream.is_none() && used.site.stream != info.stream;
             if !latent && foreign && !covered && !known && used.allocation == info.id && uses.len() < USES {

@@ -78,6 +78,7 @@ impl HostWatches {
     /// Whether a graph with host functions that the host has not seen finish may follow this work.
     /// `own`: the launch that asks, which does not count.
     pub fn graph_follows(&self, work: Epoch, own: Option<Epoch>, ordering: &Ordering) -> bool {
+        let work = ordering.stream_epoch_of(work);
         self.graph_launches.iter().any(|(timeline, time)| {
             let graph = Epoch { timeline: *timeline, time: *time };
             Some(graph) != own && (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
@@ -86,6 +87,7 @@ impl HostWatches {
 
     /// Whether this work is behind a graph with host functions that the host has not seen finish.
     pub fn awaits_graph(&self, work: Epoch, ordering: &Ordering) -> bool {
+        let work = ordering.stream_epoch_of(work);
         self.graph_launches.get(&work.timeline).is_some_and(|&time| {
             let graph = Epoch { timeline: work.timeline, time };
             time < work.time && !ordering.host_saw(graph)

@@ -47,6 +47,9 @@ pub struct Options {
     /// Keep what fills and copies leave in memory: a wait for a value may find it there. Before a
     /// wait, ask [`Engine::values_found`]: kernels and others write, too.
     pub left_values: bool,
+    /// Take each launch of a graph as one op: it waits for all that its nodes wait for, before it
+    /// begins, and what they record and write completes with it.
+    pub whole_graphs: bool,
 }
 
 /// The happens-before engine. What every op touches lies together, from the end of `host` to the
@@ -80,6 +83,8 @@ pub struct Engine {
     pub(crate) devices: Devices,
     /// Whether records are missing before those of now.
     pub(crate) resumed: bool,
+    /// The timelines that belong to executable graphs, and to which.
+    pub(crate) graph_parts: IdMap<u32, u32>,
 }
 
 impl Engine {
@@ -110,6 +115,7 @@ impl Engine {
             threads: None,
             thread: ThreadId::NONE,
             resumed: false,
+            graph_parts: IdMap::default(),
         }
     }
 

@@ -234,6 +234,52 @@ impl Engine {
         self.streams.contexts.iter().all(|context| context.uncovered.is_empty())
     }
 
+    /// Epoch of a node in the latest launch of its executable graph, if that is not the epoch of
+    /// the launch.
+    pub fn node_epoch(&self, exec: GraphExecId, index: u32) -> Option<Epoch> {
+        Some(self.execs.get(&exec.0)?.part_of(index)?.epoch(self))
+    }
+
+    /// A node of the graph launched last comes next: [`Engine::start_clock`] answers for it. Its
+    /// epoch, if that is not the epoch of the launch.
+    pub fn begin_node(&mut self, exec: GraphExecId, index: u32) -> Option<Epoch> {
+        let part = *self.execs.get(&exec.0)?.part_of(index)?;
+        self.last = part.start;
+        Some(part.epoch(self))
+    }
+
+    /// No node comes any more: [`Engine::start_clock`] answers for the launch as a whole.
+    pub fn end_nodes(&mut self, exec: GraphExecId) {
+        if let Some(known) = self.execs.get(&exec.0).filter(|known| !known.parts.is_empty()) {
+            self.last = known.start;
+        }
+    }
+
+    /// Whether two epochs are of nodes of one launch.
+    pub fn is_same_launch(&self, one: Epoch, other: Epoch) -> bool {
+        one == other || self.launch_of(one).is_some_and(|launch| Some(launch) == self.launch_of(other))
+    }
+
+    /// The launch whose nodes have this epoch, if these are nodes of a graph with parts: the
+    /// executable graph, and the number of the launch.
+    fn launch_of(&self, epoch: Epoch) -> Option<(u32, u64)> {
+        let exec = *self.graph_parts.get(&epoch.timeline.0)?;
+        let part = self.execs.get(&exec)?.parts.iter().find(|part| part.slot == epoch.timeline.0)?;
+        Some((exec, epoch.time.wrapping_sub(part.first)))
+    }
+
+    /// The epoch on its stream of the work at an epoch: of nodes of the latest launch of a graph
+    /// with parts that of the launch, and else the epoch itself.
+    pub fn stream_epoch(&self, epoch: Epoch) -> Epoch {
+        let latest = || {
+            let known = self.execs.get(self.graph_parts.get(&epoch.timeline.0)?)?;
+            let is_latest = self.streams.slots[epoch.timeline.0 as usize].time == epoch.time;
+            let own = known.last.as_ref().filter(|_| is_latest)?.own;
+            Some(Epoch { timeline: TimelineId(own.slot), time: own.time })
+        };
+        latest().unwrap_or(epoch)
+    }
+
     /// Epoch of the latest launch of an executable graph.
     pub fn graph_epoch(&self, exec: GraphExecId) -> Option<Epoch> {
         let last = &self.execs.get(&exec.0)?.last.as_ref()?.own;

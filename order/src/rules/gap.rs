@@ -37,6 +37,8 @@ pub(crate) fn gap(engine: &mut Engine, resumed: bool) -> Epoch {
     engine.events.clear();
     if !resumed {
         engine.execs.clear();
+        let parts = std::mem::take(&mut engine.graph_parts);
+        parts.keys().for_each(|slot| engine.streams.destroy_part(*slot));
         engine.allocations = Allocations::default();
         engine.streams.destroy_all();
     }

@@ -50,6 +50,9 @@ pub(crate) fn acquire_for_all(engine: &mut Engine, thread: ThreadId, what: &Cove
     for e in &what.many {
         engine.streams.settle(e.slot, &floor);
     }
+    for slot in engine.graph_parts.keys() {
+        engine.streams.settle(*slot, &floor);
+    }
 }
 
 pub(crate) fn sync_begin(

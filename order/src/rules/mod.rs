@@ -24,7 +24,7 @@ use crate::rules::alloc_free::{alloc, free, free_array};
 use crate::rules::copies::{attributed_copy, bytes_known, copy, fill};
 use crate::rules::events::{context_record, context_wait, event_reached, event_record_op, stream_wait};
 use crate::rules::gap::gap;
-use crate::rules::graphs::{graph_exec, graph_launch, graph_node};
+use crate::rules::graphs::{graph_exec, graph_exec_destroy, graph_launch, graph_node};
 use crate::rules::host_sync::{
     acquire, context_destroy, host_func_run, host_func_touch, request_done, stream_idle, sync_begin,
 };
@@ -195,11 +195,11 @@ impl Engine {
                 self.host_op()
             }
             Op::GraphNode { exec, index, enabled, dependencies, tag, body, .. } => {
-                graph_node(self, exec, index, enabled, dependencies, (tag, body));
+                graph_node(self, exec, index, enabled, (tag, body), dependencies.iter());
                 self.host_op()
             }
             Op::GraphExecDestroy { exec } => {
-                self.execs.remove(&exec.0);
+                graph_exec_destroy(self, exec);
                 self.host_op()
             }
             Op::GraphLaunch { stream, exec } => graph_launch(self, stream, exec),

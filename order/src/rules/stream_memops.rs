@@ -78,15 +78,14 @@ impl Engine {
         }
     }
 
-    /// A stream that has begun an op waits for a value.
-    pub(crate) fn hold_back(&mut self, slot: u32, address: u64, condition: Condition) {
+    /// A timeline that has begun an op waits for a value.
+    pub(crate) fn hold_back(&mut self, slot: u32, outcome: &WaitOutcome) {
         let floor = self.host.floor_ref();
         let s = &mut self.streams.slots[slot as usize];
-        let answer = self.sync_vars.wait(address, condition, s.time, &s.clock, slot, floor);
         s.save_clock();
-        match answer {
-            WaitOutcome::After(clock) => s.clock.join(&clock, slot, floor),
-            WaitOutcome::Open(wait) => s.clock.add_open_wait(wait),
+        match outcome {
+            WaitOutcome::After(clock) => s.clock.join(clock, slot, floor),
+            WaitOutcome::Open(wait) => s.clock.add_open_wait(wait.clone()),
         }
     }
 }

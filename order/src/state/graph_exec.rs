@@ -1,15 +1,17 @@
 //! Executable graphs: the latest launch, and the nodes that order the graph with what is outside
 //! it.
 //!
-//! Does not know the other nodes: the order inside one launch belongs to the analyzer.
+//! Which nodes these are behind and ahead of is in [`crate::state::graph_plan`]. The order of the
+//! nodes of one launch among themselves belongs to the analyzer.
 
 use trace::{Epoch, EventId, HostFuncId};
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::clock::TimelineSnapshot;
 use crate::condition::Condition;
-use crate::start_clock::ClockSnapshot;
+use crate::start_clock::{ClockSnapshot, OpStart};
+use crate::state::graph_plan::{GraphPlan, PlannedNode};
 
 /// One executable graph.
 #[derive(Debug, Default)]
@@ -18,8 +20,28 @@ pub(crate) struct GraphExec {
     pub(crate) last: Option<TimelineSnapshot>,
     /// Nodes by index that order the graph with what is outside.
     pub(crate) links: Vec<(u32, ExternalNode)>,
-    /// Records and waits, by index, that have no nodes in front of them but such.
-    pub(crate) early: BTreeSet<u32>,
+    /// Nodes by index that are host functions, if these are seen running.
+    pub(crate) functions: Vec<(u32, HostFuncId)>,
+    /// All nodes, by index.
+    pub(crate) nodes: Vec<PlannedNode>,
+    /// Which nodes `links` are behind and ahead of; `None`: not known yet, or no longer.
+    pub(crate) plan: Option<GraphPlan>,
+    /// Timelines for the parts of the plan, more than it has if an earlier one had more.
+    pub(crate) parts: Vec<PartTimeline>,
+    /// How the latest launch started as a whole.
+    pub(crate) start: OpStart,
+}
+
+/// A timeline of an executable graph, for nodes that are behind and ahead of the same nodes with an
+/// effect outside. Each launch is one op on each of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartTimeline {
+    /// Its slot.
+    pub(crate) slot: u32,
+    /// Its time before the first launch.
+    pub(crate) first: u64,
+    /// How its nodes of the latest launch started.
+    pub(crate) start: OpStart,
 }
 
 /// A node that orders its graph with what is outside.
@@ -37,8 +59,6 @@ pub(crate) enum ExternalNode {
         address: u64,
         condition: Condition,
     },
-    /// A host function that is seen running.
-    Function(HostFuncId),
 }
 
 /// A host function of an executable graph: the launches in which it has not ended yet, the oldest
@@ -78,8 +98,23 @@ impl GraphFunction {
 }
 
 impl GraphExec {
+    /// The part of the plan that a node is in, if the graph has several.
+    pub(crate) fn part_of(&self, index: u32) -> Option<&PartTimeline> {
+        self.parts.get(self.plan.as_ref()?.part_of(index)?)
+    }
+
     pub(crate) fn writes(&self, to: u64) -> bool {
         self.links.iter().any(|(_, link)| matches!(link, ExternalNode::Write { word, .. } if word.0 == to))
+    }
+
+    /// Whether a node waits for something outside the graph. A wait for a value that the graph
+    /// itself writes is an edge inside it.
+    pub(crate) fn is_source(&self, link: &ExternalNode) -> bool {
+        match *link {
+            ExternalNode::Wait(_) => true,
+            ExternalNode::WaitFor { address, .. } => !self.writes(address),
+            _ => false,
+        }
     }
 
     /// The waits for values that something outside the graph writes.

@@ -294,29 +294,52 @@ impl Streams {
                 }
                 slot
             }
-            None => {
-                if self.free.is_empty() && !self.zombies.is_empty() && self.swept != floor_changes {
-                    self.sweep(floor, floor_changes);
-                }
-                match self.free.pop() {
-                    Some(slot) => {
-                        let old = &mut self.slots[slot as usize];
-                        let time = old.time;
-                        *old = Stream { time, ..Stream::new(id, context, kind) };
-                        slot
-                    }
-                    None => {
-                        self.slots.push(Stream::new(id, context, kind));
-                        (self.slots.len() - 1) as u32
-                    }
-                }
-            }
+            None => self.new_slot(Stream::new(id, context, kind), floor, floor_changes),
         };
         self.ids.insert(id.0, slot);
         if kind == StreamKind::Legacy {
             self.contexts[context as usize].legacy = slot;
         }
         slot
+    }
+
+    /// A slot for a stream: a new one, or that of a dead stream whose work the floor covers.
+    fn new_slot(&mut self, stream: Stream, floor: &[u64], floor_changes: u64) -> u32 {
+        if self.free.is_empty() && !self.zombies.is_empty() && self.swept != floor_changes {
+            self.sweep(floor, floor_changes);
+        }
+        match self.free.pop() {
+            Some(slot) => {
+                let old = &mut self.slots[slot as usize];
+                *old = Stream { time: old.time, ..stream };
+                slot
+            }
+            None => {
+                self.slots.push(stream);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    /// A slot for a part of an executable graph, which is no stream of the program.
+    pub(crate) fn part(&mut self, context: u32, floor: &[u64], floor_changes: u64) -> u32 {
+        self.new_slot(Stream::new(StreamId::NONE, context, StreamKind::NonBlocking), floor, floor_changes)
+    }
+
+    /// A launch of the executable graph uses its part: it is work of this stream now.
+    pub(crate) fn use_part(&mut self, slot: u32, stream: StreamId, context: u32) {
+        if self.slots[slot as usize].context != context {
+            self.leave_lists(slot);
+        }
+        let part = &mut self.slots[slot as usize];
+        (part.id, part.context) = (stream, context);
+    }
+
+    /// The executable graph is gone; its work goes on.
+    pub(crate) fn destroy_part(&mut self, slot: u32) {
+        self.slots[slot as usize].destroyed = true;
+        self.zombies.push(slot);
+        self.swept = u64::MAX;
     }
 
     /// Puts a stream into the lists that its kind belongs in.
@@ -370,8 +393,11 @@ impl Streams {
     /// A context is gone with all its streams.
     pub(crate) fn destroy_context(&mut self, id: ContextId) {
         let Some(index) = self.context_ids.remove(&id.0) else { return };
-        let gone: Vec<StreamId> =
-            self.slots.iter().skip(1).filter(|s| s.context == index && !s.destroyed).map(|s| s.id).collect();
+        // The parts of graphs have the number of a stream, perhaps of another context.
+        let is_own = |(slot, s): &(usize, &Stream)| {
+            s.context == index && !s.destroyed && self.ids.get(&s.id.0) == Some(&(*slot as u32))
+        };
+        let gone: Vec<StreamId> = self.slots.iter().enumerate().skip(1).filter(is_own).map(|(_, s)| s.id).collect();
         for stream in gone {
             self.destroy(stream);
         }

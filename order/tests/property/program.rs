@@ -32,11 +32,21 @@ pub enum Step {
     HostFuncRun(usize, bool),
     Request(u32),
     RequestDone(u32),
+    /// The graph with event nodes is made once more: as an update of the old one, or a new one.
+    Shape(Vec<(Node, u8)>, bool),
+}
+
+/// A node of the graph with event nodes. Events are small numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Node {
+    Work,
+    Wait(u32),
+    Record(u32),
 }
 
 pub const STREAMS: u32 = 12;
 const EVENTS: u32 = 5;
-/// The graph with event nodes: it waits for the first event and records the second.
+/// The graph with event nodes.
 pub const EVENT_GRAPH: u32 = 2;
 
 fn kind() -> impl Strategy<Value = StreamKind> {
@@ -45,6 +55,17 @@ fn kind() -> impl Strategy<Value = StreamKind> {
         2 => Just(StreamKind::Blocking),
         1 => Just(StreamKind::PerThread),
     ]
+}
+
+/// The nodes of a graph, each with a set of nodes that it comes directly after, of which those count
+/// that are before it in the list.
+pub fn shape() -> impl Strategy<Value = Vec<(Node, u8)>> {
+    let node = prop_oneof![
+        3 => Just(Node::Work),
+        1 => (0..3_u32).prop_map(Node::Wait),
+        1 => (1..4_u32).prop_map(Node::Record),
+    ];
+    prop::collection::vec((node, any::<u8>()), 1..9)
 }
 
 pub fn step() -> impl Strategy<Value = Step> {
@@ -75,7 +96,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => e.clone().prop_map(Step::ContextWait),
         2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::AllocAsync(s, p)),
         2 => (s.clone(), 0..6_u64).prop_map(|(s, p)| Step::FreeAsync(s, p)),
-        1 => (s.clone(), 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
+        2 => (s.clone(), 1..3_u32).prop_map(|(s, g)| Step::Graph(s, g)),
+        1 => (shape(), any::<bool>()).prop_map(|(nodes, new)| Step::Shape(nodes, new)),
         1 => (s.clone(), 1..4_u32).prop_map(|(s, n)| Step::Batch(s, n)),
         1 => s.prop_map(Step::HostFunc),
         1 => (0..8_usize, any::<bool>()).prop_map(|(k, done)| Step::HostFuncRun(k, done)),

@@ -204,10 +204,15 @@ impl Shared {
         self.define(&Op::Clock { ns: now() });
     }
 
-    /// Writes a definition: something that has no place in the order. Only devices matter to it.
+    /// Writes a definition: something that has no place in the order. Only devices and the nodes of
+    /// graphs matter to it.
     pub fn define(&mut self, op: &Op<'_>) {
-        if let Op::Device { ordinal, arch, .. } = *op {
-            self.engine.define_device(ordinal, arch);
+        match *op {
+            Op::Device { ordinal, arch, .. } => self.engine.define_device(ordinal, arch),
+            Op::GraphNode { .. } => {
+                self.engine.apply(op, ThreadId::NONE);
+            }
+            _ => {}
         }
         self.out.emit(&Origin::default(), op);
     }

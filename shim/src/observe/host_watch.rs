@@ -282,11 +282,16 @@ pub fn watch_graph(cx: &mut Cx<'_>, epoch: Epoch, stream: StreamId, handle: CUgr
         host.written.iter().for_each(|region| uses_region(cx, epoch, region, true));
     }
     for (index, region) in &host.sources {
-        watch_source(cx, epoch, stream, (exec, index + 1), region);
+        watch_source(cx, node_epoch(core, exec, *index, epoch), stream, (exec, index + 1), region);
     }
     for (index, region) in &host.targets {
-        watch_target(cx, epoch, stream, (exec, index + 1), region);
+        watch_target(cx, node_epoch(core, exec, *index, epoch), stream, (exec, index + 1), region);
     }
+}
+
+/// The epoch of a node of a launch, which is the latest of its executable graph.
+fn node_epoch(core: &'static Core, exec: GraphExecId, index: u32, launch: Epoch) -> Epoch {
+    core.lock().and_then(|shared| shared.engine.node_epoch(exec, index)).unwrap_or(launch)
 }
 
 /// Whether memory that devices use in place is to be watched.

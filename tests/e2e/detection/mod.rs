@@ -3,6 +3,7 @@
 mod batch_sources;
 mod conditional_bodies;
 pub mod exact;
+mod graph_events;
 mod graph_functions;
 mod host_order;
 mod in_place;

@@ -17,7 +17,9 @@ use trace::{Epoch, HostFuncId, Op, Origin, StackId, StreamId};
 /// The shim begins to watch bytes that work of this thread reads or writes.
 pub(super) fn watch(state: &mut ProcessState, op: &Op<'_>, origin: &Origin) {
     let Op::HostWatch { watch, stream, exec, node, ref region, writes } = *op else { return };
-    let Some(epoch) = state.latest.get(&origin.thread).copied() else { return };
+    let Some(launch) = state.latest.get(&origin.thread).copied() else { return };
+    let in_graph = node.checked_sub(1);
+    let epoch = in_graph.map_or(launch, |index| state.ordering.node_epoch(exec, index, launch));
     let (home, allocation, address) = match state.memory.locate(region.start) {
         Some(place) => (place.home, place.allocation, place.address),
         // Memory that CUDA does not know is kept in mind only where the source is read later.
@@ -25,7 +27,7 @@ pub(super) fn watch(state: &mut ProcessState, op: &Op<'_>, origin: &Origin) {
         None => return,
     };
     let site = state.submissions.context(origin, epoch).site(Cause::Copy, stream);
-    let made = node.checked_sub(1).and_then(|index| state.graphs.find(exec, index)).map(|n| (n.stack, n.call));
+    let made = in_graph.and_then(|index| state.graphs.find(exec, index)).map(|n| (n.stack, n.call));
     let (stack, call) = made.unwrap_or((site.stack, site.call));
     let work = Access {
         epoch,

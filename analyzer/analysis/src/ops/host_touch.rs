@@ -82,7 +82,10 @@ pub(super) fn host_touch(
             let Some(graph) = state.graphs.take(exec) else { return };
             at(state, context, site, Some((&graph, index))).region(region, kind, Space::Unified, keep);
             // Nodes behind the function come after it.
-            let is_later = |e: &Access| e.epoch == epoch && e.site.node > 0 && graph.before(index, e.site.node - 1);
+            let ordering = &state.ordering;
+            let is_later = |e: &Access| {
+                ordering.is_same_launch(e.epoch, epoch) && e.site.node > 0 && graph.before(index, e.site.node - 1)
+            };
             state.races.retain(|race| !is_later(&race.previous));
             state.graphs.put(exec, graph);
         }
@@ -119,7 +122,7 @@ pub(super) fn host_touch(
         }
         let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
         // A node is not told by the functions of its own graph.
-        let own = node.map(|_| epoch);
+        let own = node.map(|_| state.ordering.stream_epoch_of(epoch));
         let told = senders.iter().any(|sender| !sender.unheard && may_follow(sender.epoch))
             || state.watches.graph_follows(work.epoch, own, &state.ordering);
         if listens && may_tell(race) {

@@ -292,10 +292,11 @@ fn launch_graph(
             }
         }
         let origin = Origin { stack: node.stack, call: node.call, ..*origin };
+        let own = state.ordering.begin_node(exec, index, epoch);
         let context = OpContext {
             graph: Some((stream, launched)),
             is_conditional: node.is_conditional,
-            ..state.submissions.context(&origin, epoch)
+            ..state.submissions.context(&origin, own)
         };
         let watched = !state.memory.escapes.is_idle();
         if watched {
@@ -306,6 +307,7 @@ fn launch_graph(
             state.memory.escapes.node(std::iter::empty());
         }
     }
+    state.ordering.end_nodes(exec);
     if !state.memory.escapes.is_idle() {
         let has = |number: &u32| graph.numbers().any(|of| of == *number);
         state.memory.escapes.launched(|nodes| nodes.iter().any(has));

@@ -6,7 +6,7 @@
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
 use order::{Awaits, ClockRef, Engine, FastClock, FoundValues, Options};
-use trace::{Epoch, HostFuncId, Op, StreamId, ThreadId};
+use trace::{Epoch, GraphExecId, HostFuncId, Op, StreamId, ThreadId};
 
 /// The engine of one process.
 pub struct Ordering {
@@ -87,6 +87,32 @@ impl Ordering {
     pub fn view_of_source(&self, epoch: Epoch) -> Option<View<'_>> {
         let clock = self.engine.early_source(epoch)?;
         Some(View { clock, engine: &self.engine, latent: self.latent, epoch, node: None, early: true })
+    }
+
+    /// A node of the graph launched last comes next: views are as seen from it. Its epoch; that of
+    /// the launch is `launch`.
+    pub fn begin_node(&mut self, exec: GraphExecId, index: u32, launch: Epoch) -> Epoch {
+        self.engine.begin_node(exec, index).unwrap_or(launch)
+    }
+
+    /// No node comes any more: views are as seen from the launch.
+    pub fn end_nodes(&mut self, exec: GraphExecId) {
+        self.engine.end_nodes(exec);
+    }
+
+    /// The epoch of a node of a launch, which is the latest of its executable graph.
+    pub fn node_epoch(&self, exec: GraphExecId, index: u32, launch: Epoch) -> Epoch {
+        self.engine.node_epoch(exec, index).unwrap_or(launch)
+    }
+
+    /// Whether two epochs are of nodes of one launch.
+    pub fn is_same_launch(&self, one: Epoch, other: Epoch) -> bool {
+        self.engine.is_same_launch(one, other)
+    }
+
+    /// The epoch on its stream of the work at an epoch: see [`Engine::stream_epoch`].
+    pub fn stream_epoch_of(&self, epoch: Epoch) -> Epoch {
+        self.engine.stream_epoch(epoch)
     }
 
     /// The part of that order which constant-time checks can see. `node`: whether the op applied
@@ -200,6 +226,11 @@ impl View<'_> {
     pub(crate) fn covers(&self, earlier: Epoch) -> bool {
         self.clock.covers(earlier)
     }
+
+    /// See [`Engine::stream_epoch`].
+    pub(crate) fn stream_epoch(&self, epoch: Epoch) -> Epoch {
+        self.engine.stream_epoch(epoch)
+    }
 }
 
 /// The constant-time part of a [`View`].
@@ -224,7 +255,7 @@ impl Glance for Reach<'_> {
 impl Clocks for View<'_> {
     #[inline]
     fn ordered(&self, earlier: Epoch, earlier_node: u32) -> Ordered {
-        if earlier == self.epoch {
+        if earlier == self.epoch || (self.node.is_some() && self.engine.is_same_launch(earlier, self.epoch)) {
             return match self.node {
                 Some((graph, node)) if earlier_node > 0 && graph.before(earlier_node - 1, node) => Ordered::Yes,
                 _ => Ordered::No,

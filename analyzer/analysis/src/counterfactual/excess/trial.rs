@@ -32,7 +32,10 @@ pub(crate) type Each<'f> = dyn FnMut(u32, &mut Engine, &[Epoch]) + 'f;
 impl OrderTrial<'_> {
     /// Applies all steps, without the synchronisation of those sites for which `out` holds.
     pub(crate) fn run(&self, out: &dyn Fn(u32) -> bool, each: &mut Each<'_>) {
-        let mut engine = Engine::with_options(self.options);
+        // Steps are launches, not the nodes of graphs.
+        let mut options = self.options;
+        options.whole_graphs = true;
+        let mut engine = Engine::with_options(options);
         self.devices.iter().for_each(|(ordinal, arch)| engine.define_device(*ordinal, *arch));
         let mut epochs: Vec<Epoch> = Vec::with_capacity(self.steps.steps.len());
         for (index, step) in self.steps.steps.iter().enumerate() {
