@@ -82,7 +82,7 @@ static void launch(cudaGraph_t graph) {
 
 // Puts the copy and the function behind it into stream `a`; `between` comes between the two, but of
 // a graph with both before it.
-template <class F> static void enqueue(Way way, Task &t, F between) {
+template <Way way, class F> static void enqueue(Task &t, F between) {
     if (way == NODE) {
         cudaGraph_t graph;
         cudaGraphNode_t copy, host;
@@ -101,8 +101,8 @@ template <class F> static void enqueue(Way way, Task &t, F between) {
 }
 
 // The same, but the copy is never in the graph: its function tells of what was before the graph.
-static void enqueue_telling(Way way, Task &t) {
-    if (way != NODE) return enqueue(way, t, [] {});
+template <Way way> static void enqueue_telling(Task &t) {
+    if (way != NODE) return enqueue<way>(t, [] {});
     CHECK(cudaMemcpyAsync(t.buffer, source, t.count * 4, cudaMemcpyDeviceToHost, a));
     cudaGraph_t graph;
     cudaGraphNode_t host;
@@ -112,7 +112,7 @@ static void enqueue_telling(Way way, Task &t) {
     launch(graph);
 }
 
-static void read_in_b(Task &t, bool by_kernel) {
+template <bool by_kernel> static void read_in_b(Task &t) {
     if (by_kernel) sum<<<1, 32, 0, b>>>(t.buffer, sums, t.count);
     else CHECK(cudaMemcpyAsync(target, t.buffer, t.count * 4, cudaMemcpyHostToDevice, b));
 }
@@ -167,6 +167,82 @@ template <class F> static void test(const char *verdict, Way way, bool by_kernel
     printf("%zu %s %s %s %s\n", size, verdict, WAYS[way], by_kernel ? "kernel" : "copy", name.c_str());
 }
 
+// Each pair of a way and a reader has code of its own: findings are told apart by where the calls
+// are.
+template <Way way, bool by_kernel> static void cases() {
+    auto nothing = [] {};
+    auto record = [] { CHECK(cudaEventRecord(event, a)); };
+    auto wait = [] { CHECK(cudaStreamWaitEvent(b, event, 0)); };
+    auto racy = [&](const char *name, auto body) { test("race", way, by_kernel, name, true, body); };
+    auto clean = [&](const char *name, auto body) { test("clean", way, by_kernel, name, true, body); };
+    racy("neighbour", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        read_in_b<by_kernel>(t);
+    });
+    racy("record-first", [&](Task &t) {
+        enqueue<way>(t, record);
+        wait();
+        read_in_b<by_kernel>(t);
+    });
+    racy("asked-once", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        cudaStreamQuery(a);
+        read_in_b<by_kernel>(t);
+    });
+    racy("other-waited", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        CHECK(cudaMemsetAsync(sums, 0, 128, other));
+        CHECK(cudaStreamSynchronize(other));
+        read_in_b<by_kernel>(t);
+    });
+    clean("event", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        record();
+        wait();
+        read_in_b<by_kernel>(t);
+    });
+    clean("synchronised", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        CHECK(cudaStreamSynchronize(a));
+        read_in_b<by_kernel>(t);
+    });
+    clean("event-synchronised", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        record();
+        CHECK(cudaEventSynchronize(event));
+        rewrite(t);
+        read_in_b<by_kernel>(t);
+    });
+    clean("asked-until-done", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        while (cudaStreamQuery(a) == cudaErrorNotReady) {}
+        rewrite(t);
+        read_in_b<by_kernel>(t);
+    });
+    clean("event-asked", [&](Task &t) {
+        enqueue<way>(t, nothing);
+        record();
+        while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::yield();
+        read_in_b<by_kernel>(t);
+    });
+}
+
+template <Way way, bool by_kernel> static void told(int how) {
+    test("clean", way, by_kernel, TELLS[how], false, [&](Task &t) {
+        enqueue_telling<way>(t);
+        listen(t, how);
+        rewrite(t);
+        read_in_b<by_kernel>(t);
+    });
+    // A thread of its own enqueues, another one listens.
+    test("clean", way, !by_kernel, std::string(TELLS[how]) + " from a thread", false, [&](Task &t) {
+        std::thread([&] { enqueue_telling<way>(t); }).join();
+        listen(t, how);
+        rewrite(t);
+        read_in_b<!by_kernel>(t);
+    });
+}
+
 int main() {
     CHECK(cudaMalloc(&source, 1 << 20));
     CHECK(cudaMalloc(&target, 1 << 20));
@@ -177,82 +253,16 @@ int main() {
     CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     CHECK(cudaDeviceSynchronize());
-    auto nothing = [] {};
-    auto record = [] { CHECK(cudaEventRecord(event, a)); };
-    auto wait = [] { CHECK(cudaStreamWaitEvent(b, event, 0)); };
-    for (Way way : {FUNCTION, CALLBACK, NODE}) {
-        for (bool by_kernel : {false, true}) {
-            auto racy = [&](const char *name, auto body) { test("race", way, by_kernel, name, true, body); };
-            auto clean = [&](const char *name, auto body) { test("clean", way, by_kernel, name, true, body); };
-            racy("neighbour", [&](Task &t) {
-                enqueue(way, t, nothing);
-                read_in_b(t, by_kernel);
-            });
-            racy("record-first", [&](Task &t) {
-                enqueue(way, t, record);
-                wait();
-                read_in_b(t, by_kernel);
-            });
-            racy("asked-once", [&](Task &t) {
-                enqueue(way, t, nothing);
-                cudaStreamQuery(a);
-                read_in_b(t, by_kernel);
-            });
-            racy("other-waited", [&](Task &t) {
-                enqueue(way, t, nothing);
-                CHECK(cudaMemsetAsync(sums, 0, 128, other));
-                CHECK(cudaStreamSynchronize(other));
-                read_in_b(t, by_kernel);
-            });
-            clean("event", [&](Task &t) {
-                enqueue(way, t, nothing);
-                record();
-                wait();
-                read_in_b(t, by_kernel);
-            });
-            clean("synchronised", [&](Task &t) {
-                enqueue(way, t, nothing);
-                CHECK(cudaStreamSynchronize(a));
-                read_in_b(t, by_kernel);
-            });
-            clean("event-synchronised", [&](Task &t) {
-                enqueue(way, t, nothing);
-                record();
-                CHECK(cudaEventSynchronize(event));
-                rewrite(t);
-                read_in_b(t, by_kernel);
-            });
-            clean("asked-until-done", [&](Task &t) {
-                enqueue(way, t, nothing);
-                while (cudaStreamQuery(a) == cudaErrorNotReady) {}
-                rewrite(t);
-                read_in_b(t, by_kernel);
-            });
-            clean("event-asked", [&](Task &t) {
-                enqueue(way, t, nothing);
-                record();
-                while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::yield();
-                read_in_b(t, by_kernel);
-            });
-        }
-    }
+    cases<FUNCTION, false>();
+    cases<FUNCTION, true>();
+    cases<CALLBACK, false>();
+    cases<CALLBACK, true>();
+    cases<NODE, false>();
+    cases<NODE, true>();
     for (int how = 0; how < 9; how++) {
-        for (Way way : {FUNCTION, CALLBACK, NODE}) {
-            bool by_kernel = (how + way) % 2 != 0;
-            test("clean", way, by_kernel, TELLS[how], false, [&](Task &t) {
-                enqueue_telling(way, t);
-                listen(t, how);
-                rewrite(t);
-                read_in_b(t, by_kernel);
-            });
-            // A thread of its own enqueues, another one listens.
-            test("clean", way, !by_kernel, std::string(TELLS[how]) + " from a thread", false, [&](Task &t) {
-                std::thread([&] { enqueue_telling(way, t); }).join();
-                listen(t, how);
-                rewrite(t);
-                read_in_b(t, !by_kernel);
-            });
-        }
+        told<FUNCTION, false>(how);
+        told<CALLBACK, true>(how);
+        told<NODE, false>(how);
     }
     puts("done");
     return 0;
