@@ -27,6 +27,7 @@
 //! No schedule ever runs an operation before one that CUDA orders before it.
 //!
 //! - `eager`: work runs as soon as it may, on several threads: like a real device, not repeatable.
+//!   Host functions come late, by `hold` at most (`sched::late_host`).
 //! - `random`: work is held until a host thread waits (or polls), then runs one operation at a
 //!   time, picked by `seed`: see `sched::policy`. A seed repeats its schedule for a program with
 //!   one host thread.

@@ -72,22 +72,28 @@ fn take_signals_at_the_end() {
     }
 }
 
-/// The name of a thread of this process, and whether it has ended. None: there is no such thread.
-fn look(thread: &OsStr) -> Option<(String, bool)> {
+/// The name of a thread of this process, and its state. None: there is no such thread.
+fn look(thread: &OsStr) -> Option<(String, char)> {
     let stat = std::fs::read_to_string(Path::new("/proc/self/task").join(thread).join("stat")).ok()?;
     // PID (NAME) STATE ...
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
-    Some((name.to_owned(), rest.starts_with('Z')))
+    Some((name.to_owned(), rest.chars().next()?))
+}
+
+/// The state of a thread of this process as in `/proc`: `R` runs or would, `S` sleeps. None: it has
+/// ended.
+pub(crate) fn state(thread: i32) -> Option<char> {
+    look(&OsString::from(thread.to_string())).map(|(_, state)| state)
 }
 
 /// Whether the main thread has ended, and all other threads of the process are of the simulator.
 fn only_ours_are_left() -> bool {
     let main = OsString::from(std::process::id().to_string());
-    if !look(&main).is_some_and(|(_, ended)| ended) {
+    if !look(&main).is_some_and(|(_, state)| state == 'Z') {
         return false;
     }
     let is_ours = |thread: OsString| {
-        thread == main || look(&thread).is_some_and(|(name, ended)| ended || NAMES.contains(&name.as_str()))
+        thread == main || look(&thread).is_some_and(|(name, state)| state == 'Z' || NAMES.contains(&name.as_str()))
     };
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
     threads.into_iter().all(|thread| thread.is_ok_and(|thread| is_ours(thread.file_name())))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::worker::{PATIENCE, STUCK, processor_time};
-use super::{Core, OpId, Scheduler, Wait, now, policy};
+use super::{Core, OpId, Scheduler, Wait, late_host, now, policy};
 use crate::config::Schedule;
 
 /// Calls of the program that are under way, and when the last one ended: work is not held back less
@@ -20,6 +20,7 @@ impl DriverCall {
     /// The call begins.
     pub(crate) fn begin() -> DriverCall {
         CALLS.0.fetch_add(1, Ordering::Relaxed);
+        late_host::note_caller();
         DriverCall
     }
 }
@@ -34,11 +35,14 @@ impl Drop for DriverCall {
 impl Scheduler {
     /// Whether all have finished. Where work is held until a thread waits, some of the "no"s let
     /// one operation run to its end, or a program that polls would never see an end.
-    pub(crate) fn poll(&self, ops: &[OpId]) -> bool {
+    pub(crate) fn poll(&'static self, ops: &[OpId]) -> bool {
         let mut core = self.lock();
         core.poll_parked();
         let done = ops.iter().all(|op| !core.ops.contains_key(op));
-        if !done && core.config.schedule != Schedule::Eager {
+        if !done && core.config.schedule == Schedule::Eager {
+            core.release_polled(ops);
+            self.settle(core);
+        } else if !done {
             core.polls += 1;
             if core.polls.is_multiple_of(policy::polls(&core.config)) {
                 self.advance(core);
@@ -60,12 +64,17 @@ impl Scheduler {
 
     /// Waits until nothing runs and nothing could, or until `limit` has passed; conditions on
     /// memory do not count.
-    pub(crate) fn drain(&self, limit: Duration) {
+    pub(crate) fn drain(&'static self, limit: Duration) {
         let mut core = self.lock();
         core.waits += 1;
+        core.late.drains += 1;
+        core.release_all();
+        self.settle(core);
+        let core = self.lock();
         let idle = |core: &Core| core.ready.is_empty() && core.running.is_empty();
         let mut core = self.watch(core, limit, |core| idle(core) || self.is_stuck(core));
         core.waits -= 1;
+        core.late.drains -= 1;
     }
 
     /// Waits until something is so, or `limit` has passed.
@@ -110,6 +119,10 @@ impl Scheduler {
         }
         wait.left.store(left, Ordering::Relaxed);
         core.waits += 1;
+        if core.release_waited() {
+            self.settle(core);
+            core = self.lock();
+        }
         self.wake.notify_all();
         while wait.left.load(Ordering::Relaxed) != 0 {
             core = wait.cv.wait(core).unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -8,9 +8,11 @@
 //! forgotten: an id that is no longer in the table means "done".
 //!
 //! `policy` picks the next operation, `worker` runs it, `host_wait` is how host threads wait for
-//! it. They know each other and this file: all work on its one locked `Core`.
+//! it, and `late_host` holds host functions back. They know each other and this file: all work on
+//! its one locked `Core`.
 
 mod host_wait;
+mod late_host;
 pub(crate) mod policy;
 mod worker;
 
@@ -116,6 +118,7 @@ pub(crate) struct Core {
     /// [`Scheduler::drain`]).
     watchers: usize,
     finished: u64,
+    late: late_host::Late,
 }
 
 /// The process's scheduler.
@@ -161,6 +164,7 @@ impl Scheduler {
             polls: 0,
             watchers: 0,
             finished: 0,
+            late: late_host::Late::default(),
         };
         Scheduler { core: Mutex::new(core), wake: Condvar::new(), settled: Condvar::new(), progress: AtomicU64::new(0) }
     }
@@ -309,7 +313,7 @@ impl Scheduler {
             Schedule::Eager => core.config.workers,
             _ => core.config.workers.min(2),
         });
-        if wanted > 0 || !core.parked.is_empty() {
+        if wanted > 0 || !core.parked.is_empty() || !core.late.is_empty() {
             let wanted = wanted.max(1);
             if core.idle > 0 {
                 self.wake.notify_all();
@@ -409,12 +413,18 @@ impl Core {
     fn start(&mut self, id: OpId) {
         let Some(op) = self.ops.get_mut(&id) else { return };
         op.deps.clear();
+        let lane = op.lane;
         match &op.work {
+            Some(Work::Host(_)) => {
+                if !self.hold_host_code(id) {
+                    self.ready.insert((policy::key(&self.config, id, lane), id));
+                }
+            }
             Some(Work::Point(_)) => self.finish(id),
             Some(Work::Until(_)) => self.parked.push(id),
             Some(Work::Expand(_)) => self.expand(id),
             _ => {
-                self.ready.insert((policy::key(&self.config, id, op.lane), id));
+                self.ready.insert((policy::key(&self.config, id, lane), id));
             }
         }
     }

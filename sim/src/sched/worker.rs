@@ -9,6 +9,7 @@ use super::{Core, OpId, Scheduler, Work, now};
 use crate::config::Schedule;
 use crate::own_threads;
 use crate::sched::host_wait::CALLS;
+use crate::sched::late_host::LOOK_EVERY;
 
 /// After this long, host code in a one-at-a-time schedule is taken to be waiting for another host
 /// thread, and gets company.
@@ -60,6 +61,7 @@ impl Scheduler {
         let mut core = self.lock();
         loop {
             core.poll_parked();
+            core.release_due();
             let Some((id, work)) = self.take(&mut core) else {
                 core = self.sleep(core);
                 continue;
@@ -167,6 +169,7 @@ impl Core {
         };
         let held = (!self.ready.is_empty()).then_some(held.max(Duration::from_millis(1)));
         let parked = (!self.parked.is_empty()).then_some(PARKED_EVERY);
-        [held, parked].into_iter().flatten().min()
+        let late = (!self.late.is_empty()).then_some(LOOK_EVERY);
+        [held, parked, late].into_iter().flatten().min()
     }
 }
