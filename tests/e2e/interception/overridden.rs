@@ -1,0 +1,54 @@
+//! Programs that take away or replace what the C library gives, before their first CUDA call: the
+//! environment, `getenv`, functions that the preloaded libraries need, threads, the rights of new
+//! files.
+//!
+//! Runs `tests/programs/overridden.c` on the simulated GPU. What StreamSan needs it has from its
+//! own start, from the kernel, or says that it is missing.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tests::build;
+use tests::run::{Ended, end_within, streamsan};
+
+/// The program with functions of its own under these names, seen by every library.
+fn program(functions: &[&str]) -> PathBuf {
+    if functions.is_empty() {
+        return build::c_program("overridden.c", &[]);
+    }
+    let mut text = String::from("char *strcat(char *, const char *);\nextern char overridden[4096];\n");
+    for name in functions {
+        // By register, so that any number of arguments may be passed; no answer makes sense.
+        let _ = writeln!(text, "long {name}() {{ strcat(overridden, \" {name}\"); return 7; }}");
+    }
+    let own = build::generated("own_functions.c", &text);
+    build::c_program("overridden.c", &["-rdynamic", "-fno-builtin", "-w", "-std=gnu11", &own.display().to_string()])
+}
+
+fn run(program: &Path, options: &[&str], args: &[&str]) -> Ended {
+    let mut command = streamsan(["run", "--sim"]);
+    command.args(options).arg("--").arg(program).args(args);
+    end_within(&mut command, Duration::from_secs(60))
+}
+
+/// The race is found, and nothing but the race; without it, or with `--off`, nothing is.
+#[track_caller]
+fn is_checked(program: &Path, mode: &str) {
+    for (options, args, code) in [(&[][..], &[mode][..], 66), (&[], &[mode, "ordered"], 0), (&["--off"], &[mode], 0)] {
+        let ended = run(program, options, args);
+        let what = format!("{} {options:?} {args:?}: {} {}", program.display(), ended.out, ended.err);
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "answered 0, called:\n"), "{what}");
+        assert_eq!(ended.err.matches("DATA RACE").count(), usize::from(code == 66), "{what}");
+    }
+}
+
+#[test]
+fn no_function_of_the_program_is_called_in_place_of_the_c_librarys() {
+    let all: Vec<&str> = include_str!("../../../signal-free/wrapped_calls.txt").lines().collect();
+    is_checked(&program(&all), "plain");
+    // Each by itself as well: the others might stand before it.
+    for name in ["socket", "connect", "sendmsg", "getrandom", "close"] {
+        is_checked(&program(&[name]), "plain");
+    }
+}
