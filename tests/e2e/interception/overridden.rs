@@ -44,6 +44,23 @@ fn is_checked(program: &Path, mode: &str) {
 }
 
 #[test]
+fn a_program_may_do_away_with_its_environment() {
+    for mode in ["plain", "clear", "null", "other", "zero"] {
+        is_checked(&program(&[]), mode);
+    }
+}
+
+#[test]
+fn a_program_may_answer_for_the_environment() {
+    is_checked(&program(&["secure_getenv"]), "plain");
+    // `getenv` is asked by others too: whether it was called is not the question.
+    let text = "char *getenv(const char *name) { return 0; }\n";
+    let own = build::generated("own_getenv.c", text);
+    let extra = ["-rdynamic", "-fno-builtin", "-w", &own.display().to_string()];
+    is_checked(&build::c_program("overridden.c", &extra), "plain");
+}
+
+#[test]
 fn no_function_of_the_program_is_called_in_place_of_the_c_librarys() {
     let all: Vec<&str> = include_str!("../../../signal-free/wrapped_calls.txt").lines().collect();
     is_checked(&program(&all), "plain");
