@@ -69,3 +69,15 @@ fn no_function_of_the_program_is_called_in_place_of_the_c_librarys() {
         is_checked(&program(&[name]), "plain");
     }
 }
+
+#[test]
+fn a_device_without_threads_is_an_error_and_not_a_wait() {
+    for options in [&[][..], &["--off"]] {
+        let ended = run(&program(&[]), options, &["threadless"]);
+        let what = format!("{options:?}: {} {}", ended.out, ended.err);
+        // CUDA_ERROR_OPERATING_SYSTEM.
+        assert_eq!(ended.out, "answered 304, called:\n", "{what}");
+        assert!(ended.err.contains("gives no thread to the simulated GPU"), "{what}");
+        assert_eq!(ended.code(), Some(70), "{what}");
+    }
+}
