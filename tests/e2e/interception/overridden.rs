@@ -6,7 +6,11 @@
 //! own start, from the kernel, or says that it is missing.
 
 use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use tests::build;
@@ -80,4 +84,44 @@ fn a_device_without_threads_is_an_error_and_not_a_wait() {
         assert!(ended.err.contains("gives no thread to the simulated GPU"), "{what}");
         assert_eq!(ended.code(), Some(70), "{what}");
     }
+}
+
+/// Makes a command that of a user who is not root, whose new files have no rights of this mask.
+fn masked(mut command: Command, mask: libc::mode_t) -> Command {
+    // SAFETY: geteuid has no preconditions; umask is async-signal-safe.
+    unsafe {
+        if libc::geteuid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        command.pre_exec(move || {
+            libc::umask(mask);
+            Ok(())
+        });
+    }
+    command.env("HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CACHE_HOME").current_dir("/");
+    command
+}
+
+#[test]
+fn a_umask_that_leaves_nothing_changes_no_run() {
+    let program = program(&[]);
+    let mut here = masked(streamsan(["--version"]), 0o22);
+    if !here.output().is_ok_and(|out| out.status.success()) {
+        // That user does not get to where this was built.
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("streamsan-umask-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("ours");
+    for mask in [0o22, 0o277, 0o777] {
+        for (args, code) in [(&["plain"][..], 66), (&["plain", "ordered"], 0), (&["threadless"], 70)] {
+            let mut command = masked(streamsan(["run", "--sim"]), mask);
+            command.env("TMPDIR", &folder).arg("--").arg(&program).args(args);
+            let ended = end_within(&mut command, Duration::from_secs(60));
+            assert_eq!(ended.code(), Some(code), "{mask:o} {args:?}: {} {}", ended.out, ended.err);
+        }
+    }
+    let left = std::fs::read_dir(&folder).expect("readable").count();
+    let _ = std::fs::remove_dir_all(&folder);
+    assert_eq!(left, 0, "the folders of the runs are gone");
 }
