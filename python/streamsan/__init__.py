@@ -14,6 +14,7 @@ be done later, so `enable()` returns at once when the process runs under StreamS
 
 import os
 import shutil
+import stat
 import sys
 
 __version__ = "0.1.0"
@@ -68,7 +69,8 @@ def enable(restart=False):
     program = binary()
     command = [program or "streamsan"] + list(getattr(sys, "orig_argv", [sys.executable] + sys.argv))
     wanted = restart or os.environ.get("STREAMSAN") == "1"
-    if wanted and program and not os.environ.get("STREAMSAN_RESTARTED"):
+    consumed = _consumed_source()
+    if wanted and program and not consumed and not os.environ.get("STREAMSAN_RESTARTED"):
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(program, command, {**os.environ, "STREAMSAN_RESTARTED": "1"})
@@ -76,7 +78,22 @@ def enable(restart=False):
     in_use = torch is not None and getattr(torch, "cuda", None) and torch.cuda.is_initialized()
     why = "CUDA is in use already" if in_use else "it must be loaded before CUDA is"
     missing = "" if program else " (no streamsan program was found: set STREAMSAN_BIN to its folder)"
+    if consumed:
+        missing += f"\nThe script comes from {consumed}, which cannot be read a second time: write it to a file first"
     raise NotActive(f"StreamSan does not watch this process, and {why}. Start the script with:\n  {' '.join(command)}{missing}")
+
+
+def _consumed_source():
+    """Where the script comes from if nothing of it would be left for a second start: standard input, or a pipe; None otherwise."""
+    script = sys.argv[0] if sys.argv else None
+    if script in ("", "-"):
+        # A prompt is asked again.
+        return None if sys.stdin is not None and sys.stdin.isatty() else "standard input"
+    try:
+        mode = os.stat(script).st_mode if script else 0
+    except OSError:
+        return None
+    return f"a pipe ({script})" if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
 
 
 def annotate(library):

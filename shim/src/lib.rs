@@ -82,6 +82,9 @@
 // locals.
 #![allow(clippy::macro_metavars_in_unsafe)]
 
+#[cfg(not(test))]
+use std::ffi::{c_char, c_int};
+
 mod arch;
 pub mod exact;
 pub mod handles;
@@ -96,12 +99,20 @@ pub mod real;
 pub mod runtime;
 pub mod stack;
 
-/// Start-up: finds the real `dlsym`, nothing else.
+/// Start-up: finds the real `dlsym`, and copies StreamSan's own variables, which the program may
+/// remove before its first CUDA call. Nothing else. The loader passes the environment (glibc's
+/// dl-init.c, as it does `main`).
 #[cfg(not(test))]
-#[ctor::ctor(unsafe)]
-fn start() {
+unsafe extern "C" fn start(_count: c_int, _arguments: *const *const c_char, environment: *const *const c_char) {
+    // SAFETY: the loader's list ends with a null.
+    unsafe { signal_free::environment::remember(environment) };
     intercept::symbol_hooks::prepare();
 }
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
 
 /// The end of the process: see [`log::start::at_exit`].
 #[cfg(not(test))]

@@ -4,11 +4,15 @@
 //! and a write into a pipe that nobody reads raises SIGPIPE; both end a program that does not
 //! expect them. Owns [`held`], which turns them into the errors EFBIG and EPIPE for one call, and
 //! [`say!`], a line on standard error that is written in this way. Nor must they write into files
-//! of the program: see [`descriptors`] and [`stderr`].
+//! of the program: see [`descriptors`] and [`stderr`]. What the program defines or changes must not
+//! lead them elsewhere: see [`calls`] and [`environment`].
 
 #![warn(unreachable_pub)]
 
+mod arch;
+pub mod calls;
 pub mod descriptors;
+pub mod environment;
 pub mod stderr;
 
 /// Runs `call` while this thread holds back SIGXFSZ and SIGPIPE. Those that it raised are dropped;

@@ -31,7 +31,7 @@ use crate::interp::{AccessKind, Accesses, Launch};
 fn file() -> Option<&'static Mutex<AppendedFile>> {
     static FILE: OnceLock<Option<Mutex<AppendedFile>>> = OnceLock::new();
     FILE.get_or_init(|| {
-        let path = std::env::var_os("STREAMSAN_SIM_ADDRESSES").filter(|path| !path.is_empty())?;
+        let path = crate::config::variable("STREAMSAN_SIM_ADDRESSES")?;
         let opened = AppendedFile::open(path.clone().into());
         opened.map_err(|error| signal_free::say!("streamsan-sim: {}: {error}", path.display())).ok().map(Mutex::new)
     })

@@ -53,9 +53,11 @@
 //! An unknown key or a bad value is named on stderr and makes `cuInit` fail. A mistyped option must
 //! not silently give another run than the one asked for.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
+
+use signal_free::environment;
 
 use crate::interp::Compile;
 use crate::loader::program_images;
@@ -242,16 +244,18 @@ pub(crate) fn get() -> Result<&'static Config, &'static ConfigError> {
         .as_ref()
 }
 
-/// A variable of the environment, even if the program has cleared its own since it was started.
-/// Empty counts as unset.
+/// A variable of the environment, even if the program has cleared its own since it was started, or
+/// answers for it (`getenv`). Empty counts as unset.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
+    // A driver that is loaded late has no copy of its own.
     let initial = || {
         let all = std::fs::read(signal_free::descriptors::own_proc("environ")).ok()?;
         let value =
             all.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         value.map(|value| OsStr::from_bytes(value).to_os_string())
     };
-    std::env::var_os(name).or_else(initial).filter(|value| !value.is_empty())
+    let kept = CString::new(name).ok().and_then(|name| environment::variable(&name));
+    kept.map(|value| OsStr::from_bytes(value).to_os_string()).or_else(initial).filter(|value| !value.is_empty())
 }
 
 /// The configuration, or the default one where the given one was refused (`cuInit` has failed

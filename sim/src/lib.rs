@@ -25,6 +25,8 @@
 
 #![warn(unreachable_pub)]
 
+use std::ffi::{c_char, c_int};
+
 mod access_log;
 mod api;
 mod appended_file;
@@ -41,6 +43,17 @@ mod touched;
 mod visible_devices;
 
 pub use sim_exec as interp;
+
+/// Start-up: copies StreamSan's own variables, which the program may remove before its first call.
+/// The loader passes the environment, as it does to `main`.
+unsafe extern "C" fn start(_count: c_int, _arguments: *const *const c_char, environment: *const *const c_char) {
+    // SAFETY: the loader's list ends with a null.
+    unsafe { signal_free::environment::remember(environment) };
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
 
 /// Makes native code of kernels; None in a build without it.
 #[cfg(feature = "native")]

@@ -58,6 +58,9 @@ pub(crate) enum LaunchError {
     /// A file of StreamSan is missing.
     #[error("{0} is missing: build it, or keep it beside the streamsan program")]
     Missing(PathBuf),
+    /// The system does not say where StreamSan lies.
+    #[error("cannot find the files of StreamSan beside the streamsan program: /proc/self/exe: {0} (is /proc mounted?)")]
+    Nowhere(io::Error),
     /// The program holds the real runtime of ThreadSanitizer, which lets no library come before it.
     #[error(
         "cannot check {0}: it holds ThreadSanitizer's own runtime; link it with the shared one, or with \
@@ -81,7 +84,7 @@ impl LaunchError {
     /// How the command ends: as a shell would.
     pub(crate) fn ending(&self) -> Ending {
         let reason = match self {
-            Self::Missing(_) | Self::Unnameable(_) => Reason::Failed,
+            Self::Missing(_) | Self::Nowhere(_) | Self::Unnameable(_) => Reason::Failed,
             Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => Reason::NotFound,
             Self::Program { .. } | Self::ThreadSanitizer(_) => Reason::CannotExecute,
         };
@@ -91,8 +94,8 @@ impl LaunchError {
 
 /// A file that belongs beside the running program.
 pub(crate) fn beside(name: &str) -> Result<PathBuf, LaunchError> {
-    let folder = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf)).unwrap_or_default();
-    let path = folder.join(name);
+    let program = std::env::current_exe().map_err(LaunchError::Nowhere)?;
+    let path = program.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(LaunchError::Missing(path)) }
 }
 

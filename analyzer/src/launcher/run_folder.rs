@@ -43,9 +43,9 @@ impl RunFolder {
             match private_file::folder_in(&base, PREFIX) {
                 Ok(path) => {
                     remove_abandoned(&base);
-                    if is_root {
-                        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o711))?;
-                    }
+                    // Whatever the umask leaves of what was asked for.
+                    let mode = if is_root { 0o711 } else { 0o700 };
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
                     // Without a lock the folder stays if this process is killed.
                     let _lock = locked(&path).ok();
                     return Ok(Self { path, _lock });
@@ -73,6 +73,7 @@ impl Drop for RunFolder {
 fn locked(folder: &Path) -> io::Result<File> {
     let unnamed = folder.join("lock.new");
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     file.try_lock()?;
     std::fs::rename(unnamed, folder.join(LOCK))?;
     Ok(file)

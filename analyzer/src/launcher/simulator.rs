@@ -7,6 +7,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::launcher::dynamic_section;
@@ -39,6 +41,9 @@ impl Sim {
     /// user.
     pub(crate) fn prepare(run: &Path, options: &SimOptions) -> Result<Self, String> {
         let status = run.join("sim-status");
+        // Made here: under the program's umask it might come to be a file that nobody may read.
+        let made = std::fs::File::create(&status).and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
+        made.map_err(|error| format!("{}: {error}", status.display()))?;
         let mut variables = vec![("STREAMSAN_SIM_STATUS", status.clone().into_os_string())];
         let given = std::env::var("STREAMSAN_SIM").unwrap_or_default();
         let keys = keys(options, &given);

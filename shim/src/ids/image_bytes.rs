@@ -8,9 +8,11 @@
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 
+use device_code::image::{ImageSize, image_size};
 use trace::FileIdentity;
 
 use crate::handles::image_files::{ImageFile, ImageFiles};
+use crate::stack::native::is_readable_range;
 
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
@@ -34,7 +36,7 @@ pub unsafe fn span<'a>(image: *const u8) -> Option<&'a [u8]> {
                 let body = image.add(8).cast::<u64>().read_unaligned();
                 slice(image, header.checked_add(body)?)
             }
-            ELF => slice(image, elf_size(image)),
+            ELF => elf(image),
             _ => {
                 let text = CStr::from_ptr(image.cast()).to_bytes();
                 let is_ptx = text.iter().all(|b| (b' '..0x7f).contains(b) || b"\t\r\n".contains(b) || *b >= 0x80);
@@ -60,28 +62,28 @@ unsafe fn slice<'a>(at: *const u8, len: u64) -> Option<&'a [u8]> {
     Some(unsafe { std::slice::from_raw_parts(at, len) })
 }
 
-/// End of the last thing that a 64-bit ELF file's headers mention.
+/// The bytes of an ELF image; none where its headers lead to memory that cannot be read.
 ///
 /// # Safety
-/// A whole ELF image.
-unsafe fn elf_size(image: *const u8) -> u64 {
-    // SAFETY: fields of the file header and of the tables that it places.
-    unsafe {
-        let half = |at: usize| u64::from(image.add(at).cast::<u16>().read_unaligned());
-        let long = |at: usize| image.add(at).cast::<u64>().read_unaligned();
-        let (segments, sections) = (long(32), long(40));
-        let (segment_size, segment_count) = (half(54), half(56));
-        let (section_size, section_count) = (half(58), half(60));
-        let mut end = (segments + segment_size * segment_count).max(sections + section_size * section_count);
-        for index in 0..section_count {
-            const NOBITS: u32 = 8;
-            let at = (sections + index * section_size) as usize;
-            if word(image.add(at + 4)) != NOBITS {
-                end = end.max(long(at + 24).saturating_add(long(at + 32)));
+/// As for [`span`].
+unsafe fn elf<'a>(image: *const u8) -> Option<&'a [u8]> {
+    let start = image as u64;
+    // The file header.
+    let mut len = 64;
+    for _ in 0..8 {
+        if !is_readable_range(start, start.checked_add(len)?) {
+            return None;
+        }
+        // SAFETY: found readable.
+        match image_size(unsafe { slice(image, len) }?).ok()? {
+            ImageSize::NeedAtLeast(more) => len = more,
+            ImageSize::Exact(all) => {
+                // SAFETY: as above.
+                return is_readable_range(start, start.checked_add(all)?).then(|| unsafe { slice(image, all) })?;
             }
         }
-        end
     }
+    None
 }
 
 struct Find {

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
-use launcher_link::{Key, Subject};
+use launcher_link::Subject;
 use trace::ring::{LARGEST_PAGE, Producer, Ring, RingError};
 
 use super::options::{self, Options};
@@ -46,10 +46,10 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     // Shared memory is a file to the limit of file sizes.
     let (ring, fd) = signal_free::held(|| make_ring(options.ring_mib << 20))?;
     ring.header().producer_pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
-    let own_analyzer = match options::os_variable(launcher_link::SOCKET).filter(|path| !path.is_empty()) {
+    let own_analyzer = match options::socket() {
         Some(path) => {
             let error = |error| AttachError::Connect { path: path.to_string_lossy().into_owned(), error };
-            launcher_link::tell(path, key(), Subject::Ring, &[], Some(fd.as_fd())).map_err(error)?;
+            launcher_link::tell(path, options::key(), Subject::Ring, &[], Some(fd.as_fd())).map_err(error)?;
             false
         }
         None => {
@@ -61,16 +61,11 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
     Ok(Attached { producer: Producer::new(ring), own_analyzer })
 }
 
-/// What opens the launcher's second socket.
-fn key() -> Option<Key<'static>> {
-    options::variable(launcher_link::KEY).and_then(Key::parse)
-}
-
 /// Tells the launcher, if there is one, why this process is not checked. It has no ring to say it
 /// in, and perhaps no descriptor to say it through: a link in the launcher's folder needs neither.
 /// Where the folder is out of reach, a message says it.
 pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
-    let Some(socket) = options::os_variable(launcher_link::SOCKET) else { return };
+    let Some(socket) = options::socket() else { return };
     let Some(folder) = std::path::Path::new(socket).parent().filter(|folder| folder.is_absolute()) else { return };
     let link = folder.join(format!("unchecked-{}", std::process::id()));
     let mut why = why.to_string().into_bytes();
@@ -81,7 +76,7 @@ pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
         let linked = unsafe { libc::symlink(why.as_ptr(), link.as_ptr()) } == 0;
         if !linked {
             // It has been said on standard error, and there is no third way.
-            let _ = launcher_link::tell(socket, key(), Subject::Unchecked, why.as_bytes(), None);
+            let _ = launcher_link::tell(socket, options::key(), Subject::Unchecked, why.as_bytes(), None);
         }
     }
 }

@@ -8,6 +8,8 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use ::options::{Id, Value};
+use launcher_link::Key;
+use signal_free::environment;
 
 /// The shim's options with their defaults.
 pub struct Options {
@@ -91,7 +93,7 @@ pub fn text() -> &'static [u8] {
 
 /// Whether a launcher waits for the ring of this process.
 pub fn has_launcher() -> bool {
-    variable(launcher_link::SOCKET).is_some_and(|path| !path.is_empty())
+    socket().is_some()
 }
 
 /// Whether the environment switches this flag on. Allocates nothing.
@@ -99,17 +101,22 @@ pub fn is_on(flag: Id) -> bool {
     matches!(::options::last(text(), flag), Some(Value::Flag(true)))
 }
 
-/// A variable of the environment. Read through libc because the program may have changed it with
-/// `setenv`, and without std's lock because another thread may be in the middle of that.
+/// A variable of the environment. The program may have changed it with `setenv`; what it removed is
+/// as it was at the start. Without std's lock, because another thread may be in the middle of that.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: the name is a C string; the result points into the environment, which we only read at
-    // start-up.
-    let value = unsafe { libc::getenv(name.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: getenv answers C strings.
-    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+    environment::variable(name)
+}
+
+/// Where the launcher waits for this process: the program's own start says it, before what the
+/// program sets.
+pub fn socket() -> Option<&'static OsStr> {
+    let path = environment::first(launcher_link::SOCKET).or_else(|| variable(launcher_link::SOCKET))?;
+    (!path.is_empty()).then(|| OsStr::from_bytes(path))
+}
+
+/// What opens the launcher's second socket.
+pub fn key() -> Option<Key<'static>> {
+    environment::first(launcher_link::KEY).or_else(|| variable(launcher_link::KEY)).and_then(Key::parse)
 }
 
 /// As [`variable`], as a path or other system string.

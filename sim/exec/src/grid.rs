@@ -150,11 +150,22 @@ pub fn run(
         work(&shared, 1, 0);
     } else {
         std::thread::scope(|scope| {
-            for index in 1..=helpers {
-                let shared = &shared;
-                scope.spawn(move || work(shared, helpers + 1, index));
+            let shared = &shared;
+            let is_missing = |index: &u64| {
+                let index = *index;
+                let helper = std::thread::Builder::new();
+                helper.spawn_scoped(scope, move || work(shared, helpers + 1, index)).is_err()
+            };
+            // Where the system gives no more threads, this one does their share.
+            let missing: Vec<u64> = (1..=helpers).filter(is_missing).collect();
+            if launch.cooperative && !missing.is_empty() {
+                // Its blocks wait for each other.
+                shared.stop.store(true, Ordering::Relaxed);
+                panic!("the system gives no threads for a cooperative kernel");
             }
-            work(&shared, helpers + 1, 0);
+            for index in std::iter::once(0).chain(missing) {
+                work(shared, helpers + 1, index);
+            }
         });
     }
     match shared.fault.into_inner() {

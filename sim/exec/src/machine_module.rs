@@ -24,6 +24,9 @@ pub const SHARED_WINDOW: u64 = 0x00f2_0000_0000_0000;
 pub(crate) const LOCAL_WINDOW: u64 = 0x00f3_0000_0000_0000;
 /// Functions that the module only declares.
 const EXTERNS: u64 = 0x00f4_0000_0000_0000;
+/// A section of code or constants has its bytes in the file; one that has none must not claim more.
+/// (A constant bank has 64 KiB.)
+const LARGEST_WITHOUT_BYTES: u64 = 1 << 20;
 /// Of a relocation's number: an address of 64 bits; the last is that of a function.
 const ADDRESS_64: [u32; 3] = [2, 4, 35];
 /// An address of 32 bits.
@@ -141,6 +144,7 @@ impl MachineModule {
         };
         module.bytes = bytes;
         module.place();
+        module.check_sizes()?;
         Ok(module)
     }
 
@@ -167,7 +171,10 @@ impl MachineModule {
 
     /// Bytes of `__constant__` variables.
     pub fn constant_bytes(&self) -> u64 {
-        self.sections.iter().filter(|section| section.name == ".nv.constant3").map(|section| section.size).sum()
+        self.sections
+            .iter()
+            .filter(|section| section.name == ".nv.constant3")
+            .fold(0, |all, section| section.size.saturating_add(all))
     }
 
     /// The variables that a program can ask for by name.
@@ -193,6 +200,25 @@ impl MachineModule {
                 self.blocks.push(MachineBlock { size, managed: true, section, start: symbol.offset });
             }
         }
+    }
+
+    /// Refuses sizes that no compiler writes: memory is allocated by what they say.
+    fn check_sizes(&self) -> Result<(), ImageError> {
+        for (at, section) in self.sections.iter().enumerate() {
+            let is_code = section.executable || section.name.starts_with(".nv.constant");
+            if is_code && section.size > self.data(at).len() as u64 && section.size > LARGEST_WITHOUT_BYTES {
+                return Err(ImageError::TooLarge(section.size));
+            }
+        }
+        for symbol in self.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object) {
+            let Some((block, offset)) = self.place_of(symbol) else { continue };
+            let end = symbol.offset.checked_add(symbol.size);
+            let size = self.sections.get(self.blocks[block].section).map_or(0, |section| section.size);
+            if offset > size || end.is_none_or(|end| end > size) {
+                return Err(ImageError::Elf(format!("variable `{}` lies outside its section", symbol.name)));
+            }
+        }
+        Ok(())
     }
 
     fn place_of(&self, symbol: &Symbol) -> Option<(usize, u64)> {
@@ -259,7 +285,8 @@ impl MachineModule {
                 kind => return Err(format!("relocation {kind} of `{name}` is not known")),
             };
             let at = reloc.offset as usize;
-            let Some(place) = bytes.get_mut(at..at + width) else {
+            let place = at.checked_add(width).and_then(|end| bytes.get_mut(at..end));
+            let Some(place) = place else {
                 return Err(format!("relocation of `{name}` is outside its section"));
             };
             let mut old = [0; 8];
@@ -279,7 +306,7 @@ impl MachineModule {
         for block in &self.blocks {
             let bytes = self.relocated(block.section, blocks)?;
             let start = (block.start as usize).min(bytes.len());
-            out.push(bytes[start..(start + block.size as usize).min(bytes.len())].to_vec());
+            out.push(bytes[start..start.saturating_add(block.size as usize).min(bytes.len())].to_vec());
         }
         Ok(out)
     }

@@ -75,7 +75,9 @@ fn call(name: &str, body: impl FnOnce() -> Res) -> CUresult {
     if thread::current().in_callback.get() {
         return CUresult::ERROR_NOT_PERMITTED;
     }
-    finish(name, body)
+    let status = finish(name, body);
+    // What the call asked for may not have run.
+    if status == CUresult::SUCCESS && crate::sched::is_lost() { CUresult::ERROR_OPERATING_SYSTEM } else { status }
 }
 
 /// The same, and must not be called while a stream captures.

@@ -9,6 +9,8 @@ use cuda_sys::CUresult;
 use device_code::arch::Arch;
 use device_code::image::{self, CodeRef, Entry, EntryKind, Image, runs_on};
 
+use super::readable;
+
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
 /// Version of a wrapper whose last word points to a list of images, null at its end.
@@ -76,53 +78,87 @@ impl ImageError {
     }
 }
 
+/// The first four bytes of an image, zeros behind a zero: a text may be shorter.
+///
+/// # Safety
+/// As for [`find_ptx`].
+unsafe fn head(image: *const u8) -> Result<[u8; 4], ImageError> {
+    let mut head = [0; 4];
+    for (at, byte) in head.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *byte = unsafe { field::<1>(image, at) }?[0];
+        if *byte == 0 {
+            break;
+        }
+    }
+    Ok(head)
+}
+
+/// Some bytes of a header; refused where they cannot be read.
+///
+/// # Safety
+/// As for [`find_ptx`].
+unsafe fn field<const N: usize>(image: *const u8, at: usize) -> Result<[u8; N], ImageError> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { readable::bytes(image.wrapping_add(at), N) };
+    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(cut)
+}
+
+/// What is said of an image that is longer, by its headers, than the memory that it lies in.
+pub(crate) fn cut() -> ImageError {
+    ImageError::Damaged("its headers lead to memory that cannot be read".to_owned())
+}
+
 /// The image itself, where a fat binary's wrapper is given.
 ///
 /// # Safety
 /// As for [`find_ptx`].
-pub(crate) unsafe fn unwrapped(image: *const u8) -> *const u8 {
-    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
-    // byte.
+pub(crate) unsafe fn unwrapped(image: *const u8) -> Result<*const u8, ImageError> {
+    // SAFETY: the caller's promise.
     unsafe {
-        let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
-        if u32::from_le_bytes(head) == WRAPPER { image.add(8).cast::<*const u8>().read_unaligned() } else { image }
+        let is_wrapper = u32::from_le_bytes(head(image)?) == WRAPPER;
+        Ok(if is_wrapper { usize::from_le_bytes(field(image, 8)?) as *const u8 } else { image })
     }
 }
 
 /// The PTX text of the image at `image` that suits compute capability `arch` (times ten) best.
 ///
 /// # Safety
-/// `image` must point to an image of one of the kinds that `cuModuleLoadData` takes: its length is
-/// in it.
+/// What is mapped at `image`, and where the image leads to, stays so and is not written meanwhile.
+/// An image of one of the kinds that `cuModuleLoadData` takes has its length in it; what it says is
+/// checked against the memory that is there.
 pub(crate) unsafe fn find_ptx(image: *const u8, arch: u32) -> Result<String, ImageError> {
-    // SAFETY: every image has at least a 16-byte head, or is a zero-terminated text, read byte by
-    // byte.
+    // SAFETY: the caller's promise.
     unsafe {
-        let head = [0, 1, 2, 3].map(|n| if n == 0 || *image.add(n - 1) != 0 { *image.add(n) } else { 0 });
+        let head = head(image)?;
         match u32::from_le_bytes(head) {
             WRAPPER => {
-                let data = image.add(8).cast::<*const u8>().read_unaligned();
+                let data = unwrapped(image)?;
                 if data.is_null() {
                     return Err(ImageError::Damaged("wrapper without data".to_owned()));
                 }
+                // A wrapper in a wrapper has no end.
+                if u32::from_le_bytes(self::head(data)?) == WRAPPER {
+                    return Err(ImageError::Damaged("a wrapper leads to a wrapper".to_owned()));
+                }
                 match find_ptx(data, arch) {
-                    Err(ImageError::NoPtx) if image.add(4).cast::<u32>().read_unaligned() == SEPARATE => {
-                        link(image.add(16).cast::<*const *const u8>().read_unaligned(), arch)
+                    Err(ImageError::NoPtx) if u32::from_le_bytes(field(image, 4)?) == SEPARATE => {
+                        link(usize::from_le_bytes(field(image, 16)?) as *const *const u8, arch)
                     }
                     found => found,
                 }
             }
             FATBIN => {
-                let header = u16::from_le_bytes([*image.add(6), *image.add(7)]) as usize;
-                let size = image.add(8).cast::<u64>().read_unaligned() as usize;
+                let header = usize::from(u16::from_le_bytes(field(image, 6)?));
+                let size = usize::from_le_bytes(field(image, 8)?);
                 if size > MAX_SIZE {
                     return Err(ImageError::Damaged("impossible size".to_owned()));
                 }
-                from_fatbin(std::slice::from_raw_parts(image, header + size), arch)
+                from_fatbin(readable::bytes(image, header + size).ok_or_else(cut)?, arch)
             }
             _ if &head == ELF => Err(ImageError::NoPtx),
             _ => {
-                let text = std::ffi::CStr::from_ptr(image.cast()).to_bytes();
+                let text = readable::text(image).ok_or_else(cut)?;
                 fits(text, arch)?;
                 from_text(text)
             }
@@ -138,7 +174,7 @@ unsafe fn link(list: *const *const u8, arch: u32) -> Result<String, ImageError> 
     let (mut texts, mut incomplete) = (Vec::new(), false);
     for at in 0..if list.is_null() { 0 } else { MAX_IMAGES } {
         // SAFETY: the caller's promise; the null at the end has not come yet.
-        let image = unsafe { list.add(at).read_unaligned() };
+        let image = usize::from_le_bytes(unsafe { field(list.wrapping_add(at).cast(), 0) }?) as *const u8;
         if image.is_null() {
             break;
         }

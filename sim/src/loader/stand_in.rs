@@ -19,7 +19,7 @@ pub(crate) const MARK: &str = "// stands in for machine code";
 /// The stand-in for what the image holds for compute capability `arch` (times ten); `None` when
 /// there is no machine code for it.
 pub(crate) fn text(image: &[u8], arch: u32) -> Option<String> {
-    let bytes = machine_code::cubin_in(image, arch)?;
+    let bytes = machine_code::cubin_in(image, arch).ok()??;
     let cubin = Cubin::parse(&bytes).ok()?;
     let mut text = format!("{MARK}\n.version 8.0\n.target sm_{arch}\n.address_size 64\n");
     for symbol in cubin.symbols().iter().filter(|s| s.kind == SymbolKind::Object && s.size > 0) {

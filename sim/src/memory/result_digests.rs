@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 fn file() -> Option<&'static Mutex<AppendedFile>> {
     static FILE: OnceLock<Option<Mutex<AppendedFile>>> = OnceLock::new();
     FILE.get_or_init(|| {
-        let path = std::env::var_os("STREAMSAN_SIM_RESULTS").filter(|path| !path.is_empty())?;
+        let path = crate::config::variable("STREAMSAN_SIM_RESULTS")?;
         let opened = AppendedFile::open(path.clone().into());
         match opened {
             Ok(file) => {

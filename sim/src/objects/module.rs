@@ -66,6 +66,7 @@ impl Code {
             crate::status::complain(&format!("PTX: {error}"));
             CUresult::ERROR_INVALID_PTX
         })?;
+        crate::loader::ptx_limits::check(&ast)?;
         let managed = find_managed(&text);
         let stand_in = text.starts_with(crate::loader::stand_in::MARK);
         let incomplete = text.starts_with(crate::loader::fatbin::INCOMPLETE);
@@ -288,7 +289,9 @@ fn facts(ast: &ptx::Module, function: &ptx::Function) -> FunctionLimits {
     let constant: u64 = ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
     let tuning = |name: &str| function.tuning.iter().find(|t| ast.name(t.name) == name).map(|t| t.values.clone());
     let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
-    let max_threads = threads.map_or(1024, |values| values.iter().product::<u64>().clamp(1, 1024) as u32);
+    // Three factors of 32 bits do not fit 64 bits.
+    let most = |values: &[u64]| values.iter().fold(1_u64, |all, &n| all.saturating_mul(n)).clamp(1, 1024) as u32;
+    let max_threads = threads.map_or(1024, |values| most(&values));
     let cluster = tuning("reqnctapercluster")
         .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
     FunctionLimits {
@@ -304,7 +307,9 @@ fn facts(ast: &ptx::Module, function: &ptx::Function) -> FunctionLimits {
 }
 
 fn machine_facts(module: &MachineModule, kernel: &MachineKernel) -> FunctionLimits {
-    let threads = kernel.max_threads.map_or(1024, |block| block.iter().map(|&n| u64::from(n)).product::<u64>());
+    // Three factors of 32 bits do not fit 64 bits.
+    let product = |block: [u32; 3]| block.iter().fold(1_u64, |all, &n| all.saturating_mul(u64::from(n)));
+    let threads = kernel.max_threads.map_or(1024, product);
     FunctionLimits {
         shared: kernel.shared,
         constant: module.constant_bytes() as u32,

@@ -8,11 +8,12 @@
 //! forgotten: an id that is no longer in the table means "done".
 //!
 //! `policy` picks the next operation, `worker` runs it, `host_wait` is how host threads wait for
-//! it, and `late_host` holds host functions back. They know each other and this file: all work on
-//! its one locked `Core`.
+//! it, `late_host` holds host functions back, and `lost` is what happens where the system gives no
+//! thread. They know each other and this file: all work on its one locked `Core`.
 
 mod host_wait;
 mod late_host;
+mod lost;
 pub(crate) mod policy;
 mod worker;
 
@@ -23,6 +24,7 @@ use std::time::Instant;
 
 use crate::config::{self, Config, Schedule};
 pub(crate) use crate::sched::host_wait::DriverCall;
+pub(crate) use crate::sched::lost::is_lost;
 use worker::{PATIENCE, Running};
 
 /// One operation, unique in the process. Zero is "none", which counts as done.
@@ -328,6 +330,10 @@ impl Scheduler {
                 core = self.lock();
                 if !started {
                     core.workers -= 1;
+                    if core.workers == 0 {
+                        self.lose(core);
+                        return;
+                    }
                 }
             }
         }

@@ -52,9 +52,20 @@ impl Scheduler {
         !core.running.is_empty() && core.running.iter().all(waits)
     }
 
-    /// Starts a thread that executes operations.
+    /// Starts a thread that executes operations. The first one is asked for some times: without it
+    /// nothing runs, and a limit of processes may be reached for a moment only.
     pub(super) fn spawn_worker(&'static self) -> bool {
-        own_threads::spawn(8 << 20, move || self.work())
+        const TRIES: usize = 20;
+        for _ in 0..TRIES {
+            if own_threads::spawn(8 << 20, move || self.work()) {
+                return true;
+            }
+            if super::is_lost() || self.lock().workers > 1 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 
     fn work(&'static self) {
@@ -78,7 +89,7 @@ impl Scheduler {
                 Work::Run(run) | Work::Host(run) => {
                     // A panic in an operation must not take the scheduler with it.
                     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-                        signal_free::say!("streamsan-sim: an operation failed inside the simulator");
+                        crate::status::complain("an operation failed inside the simulator");
                     }
                 }
                 Work::Point(_) | Work::Until(_) | Work::Expand(_) => {}

@@ -4,6 +4,7 @@
 #[macro_use]
 mod support;
 
+mod images;
 mod kernels;
 mod memory;
 mod streams;

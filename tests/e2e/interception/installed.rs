@@ -70,3 +70,17 @@ fn an_installation_may_lie_in_a_folder_of_any_name() {
     }
     std::fs::remove_dir_all(base).expect("ours");
 }
+
+#[test]
+fn without_proc_the_line_says_so() {
+    let script = "mount -t tmpfs none /proc 2>/dev/null || exit 99; exec \"$0\" run --sim -- /bin/true";
+    let mut command = command("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(product::streamsan());
+    let ended = end(&mut command);
+    if ended.code() == Some(99) || ended.err.contains("unshare failed") {
+        // Only root may have a view of its own.
+        return;
+    }
+    assert_ne!(ended.code(), Some(0), "{}", ended.err);
+    assert!(ended.err.contains("/proc/self/exe") && !ended.err.contains("build it"), "{}", ended.err);
+}

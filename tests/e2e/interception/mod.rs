@@ -9,6 +9,7 @@ mod inherited;
 mod installed;
 mod libraries;
 mod limits;
+mod overridden;
 mod portable;
 mod processes;
 mod symbol_hooks;

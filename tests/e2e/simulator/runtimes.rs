@@ -5,6 +5,9 @@
 //! That each program of the corpus gets its verdict with the static runtime is in
 //! `cases/corpus.rs`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,6 +125,38 @@ fn a_program_without_symbols_is_told_what_to_do() {
         sim(&["record", "--sim", "-o", &trace], &compiled("programs/sim/swallows.cu", "static", &[]), &[]).code(),
         Some(0)
     );
+}
+
+#[test]
+fn a_program_that_may_not_be_read_is_told_what_to_do() {
+    if no_toolkit() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("streamsan-unreadable-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("swallows");
+    std::fs::copy(compiled("programs/sim/swallows.cu", "static", &[]), &program).expect("copied");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o111)).expect("ours");
+    // SAFETY: geteuid has no preconditions.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let as_user = |mut command: Command| {
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        command.env("HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CACHE_HOME");
+        command.env("TMPDIR", "/tmp").current_dir("/");
+        run::end(&mut command)
+    };
+    // That user may not get to where this was built.
+    if as_user(run::streamsan(["--version"])).code() == Some(0) {
+        let mut command = run::streamsan(["run", "--sim", "--"]);
+        command.arg(&program);
+        let ended = as_user(command);
+        assert_eq!(ended.code(), Some(70), "{}", ended.err);
+        let why = errors(&ended)[0];
+        assert!(why.contains("the file cannot be read") && !why.contains("stripped"), "{}", ended.err);
+    }
+    let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]

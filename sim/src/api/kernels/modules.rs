@@ -25,7 +25,7 @@ fn code_from_memory(data: *const c_void) -> Result<Arc<Code>, CUresult> {
     }
     let config = config::get_or_default();
     // SAFETY: the C interface: the pointer is to a code image.
-    let machine = || unsafe { machine_code::image_at(fatbin::unwrapped(data.cast())) };
+    let machine = || unsafe { machine_code::image_at(fatbin::unwrapped(data.cast())?) };
     // SAFETY: as above.
     choose(&config, || unsafe { fatbin::find_ptx(data.cast(), config.arch) }, machine)
 }
@@ -42,36 +42,37 @@ fn code_from_file(name: *const c_char) -> Result<Arc<Code>, CUresult> {
         }
         other => other,
     };
-    choose(&config, ptx, || Some(&bytes))
+    choose(&config, ptx, || Ok(&bytes))
 }
 
 /// PTX or machine code of an image, as the configuration says.
 fn choose<'a>(
     config: &Config,
     ptx: impl FnOnce() -> Result<String, fatbin::ImageError>,
-    image: impl Fn() -> Option<&'a [u8]>,
+    image: impl Fn() -> Result<&'a [u8], fatbin::ImageError>,
 ) -> Result<Arc<Code>, CUresult> {
     let machine = || {
         let wanted = config.code != CodeChoice::Ptx && !config.skip_sass && machine_code::is_executed(config.arch);
-        wanted.then(&image).flatten().and_then(|image| machine_code::cubin_in(image, config.arch))
+        if wanted { machine_code::cubin_in(image()?, config.arch) } else { Ok(None) }
     };
     if config.code == CodeChoice::Sass
-        && let Some(cubin) = machine()
+        && let Ok(Some(cubin)) = machine()
     {
         return Code::machine(cubin);
     }
     let text = match ptx() {
         Err(fatbin::ImageError::NoPtx) => match machine() {
-            Some(cubin) => return Code::machine(cubin),
-            None if config.skip_sass => {
-                image().and_then(|image| stand_in::text(image, config.arch)).ok_or(fatbin::ImageError::NoPtx)
+            Ok(Some(cubin)) => return Code::machine(cubin),
+            Ok(None) if config.skip_sass => {
+                image().and_then(|image| stand_in::text(image, config.arch).ok_or(fatbin::ImageError::NoPtx))
             }
-            None => Err(fatbin::ImageError::NoPtx),
+            Ok(None) => Err(fatbin::ImageError::NoPtx),
+            Err(damaged) => Err(damaged),
         },
         // Some of it is there as linked machine code only; or as PTX for newer devices only.
         Ok(text) if text.starts_with(fatbin::INCOMPLETE) || !fatbin::is_for(&text, config.arch) => match machine() {
-            Some(cubin) => return Code::machine(cubin),
-            None => Ok(text),
+            Ok(Some(cubin)) => return Code::machine(cubin),
+            _ => Ok(text),
         },
         text => text,
     };

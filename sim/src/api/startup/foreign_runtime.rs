@@ -2,6 +2,7 @@
 //! simulator's that runs in its place.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use cuda_sys::{c_int, c_void};
@@ -24,6 +25,11 @@ pub(crate) fn refuse() {
         )
     } else if is_shared {
         format!("{named}: NVIDIA's own CUDA runtime, of a version that is not simulated")
+    } else if let Some(error) = file.as_deref().and_then(|file| File::open(file).err()) {
+        format!(
+            "{named}: its CUDA runtime is NVIDIA's own, linked statically, and the file cannot be read ({error}), by whose \
+             symbols the simulated one is put in its place: let this user read it (`chmod +r`)"
+        )
     } else {
         format!(
             "{named}: its CUDA runtime is NVIDIA's own, linked statically, and its symbols are stripped, by which the \
