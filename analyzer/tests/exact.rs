@@ -209,8 +209,8 @@ fn textures_keep_their_prediction() {
     assert_eq!(report.findings[0].hazard.name(), "read-after-write");
 }
 
-/// Accesses that no measurement sees keep their prediction, and the coverage counts the launch, unless
-/// the prediction is exact or the simulated GPU has measured them too.
+/// Accesses that no measurement sees keep their prediction, and the coverage counts the launch,
+/// unless the prediction is exact or the simulated GPU has measured them too.
 #[test]
 fn launches_with_texels_are_measured_in_part_on_a_device() {
     for (simulated, textured) in [(false, true), (true, true), (false, false), (true, false)] {

@@ -83,7 +83,8 @@ fn a_segment_that_is_cut_off_or_lacks_a_frame_is_named_and_nothing_is_invented()
     }
 }
 
-/// Copies that are left over: by a tool that copied while the recording went on, by hand, by a link.
+/// Copies that are left over: by a tool that copied while the recording went on, by hand, by a
+/// link.
 #[test]
 fn a_segment_that_is_there_twice_is_named_and_read_once() {
     for waits in [false, true] {

@@ -248,8 +248,8 @@ pub struct Lock {
 }
 
 /// An access that is made only where a word in memory has certain values: which word belongs to
-/// which bytes, and for which values of the word, taken as a number with a sign. (`ranges/selections.rs` argues
-/// what follows from two of them.)
+/// which bytes, and for which values of the word, taken as a number with a sign.
+/// (`ranges/selections.rs` argues what follows from two of them.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Selection {
     /// A hash of how the addresses of the bytes follow from those of the words, and of the words'

@@ -154,8 +154,8 @@ pub enum Weakness {
     Condition,
     /// Both kernels touch the bytes while they hold a lock, which may be one.
     Locks,
-    /// Both kernels touch the bytes only where a compare-and-swap has claimed a word for the thread,
-    /// which may be one.
+    /// Both kernels touch the bytes only where a compare-and-swap has claimed a word for the
+    /// thread, which may be one.
     Claims,
     /// One kernel stores to a word atomically behind its access, and the other one has loaded such
     /// a word before.
@@ -298,8 +298,8 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     holds.into_iter().find(|rule| rule.0).map(|rule| rule.1)
 }
 
-/// Whether each side has claimed a word before, which one thread only can. Two that were measured at
-/// common bytes have both succeeded.
+/// Whether each side has claimed a word before, which one thread only can. Two that were measured
+/// at common bytes have both succeeded.
 fn claims(a: &Access, b: &Access) -> bool {
     let (Some(one), Some(other)) = (a.site.lock, b.site.lock) else { return false };
     one.may_be_claimed(other) && !(a.site.measured && b.site.measured)

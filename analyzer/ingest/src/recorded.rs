@@ -94,8 +94,9 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
 fn in_folder(folder: &Path) -> io::Result<Vec<FileName>> {
     let entries = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
     let entries = entries.collect::<io::Result<Vec<PathBuf>>>()?;
-    let (mut traces, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        entries.into_iter().partition(|path| if path.is_dir() { parts::seems_recording(path) } else { is_trace(path) });
+    let (mut traces, others): (Vec<PathBuf>, Vec<PathBuf>) = entries
+        .into_iter()
+        .partition(|path| if path.is_dir() { parts::seems_recording(path) } else { parts::is_trace(path) });
     let patterns: BTreeSet<Vec<u8>> = traces.iter().map(|path| without_digits(path)).collect();
     traces.extend(others.into_iter().filter(|path| {
         let is_file = std::fs::metadata(path).map_or(true, |meta| meta.is_file());
@@ -111,13 +112,6 @@ fn without_digits(path: &Path) -> Vec<u8> {
     let mut pattern: Vec<u8> = name.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect();
     pattern.dedup_by(|byte, before| (*byte, *before) == (b'0', b'0'));
     pattern
-}
-
-/// Whether this is a regular file that begins as traces do.
-pub(crate) fn is_trace(path: &Path) -> bool {
-    let mut head = [0; 8];
-    system::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
-        && head == trace::file::MAGIC
 }
 
 /// Analyses a trace file. Its processes are compared with those of other files that `across` has

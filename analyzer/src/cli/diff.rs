@@ -108,7 +108,8 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         printed = print(&text);
     }
     let fails = options.error_exitcode != 0 && !added.is_empty();
-    // What the older run did not find is new, if anything; what the newer one did not, may be there.
+    // What the older run did not find is new, if anything; what the newer one did not, may be
+    // there.
     printed.and(fails, Reason::Findings(options.error_exitcode)).and(new.doubt.is_some(), Reason::Incomplete)
 }
 

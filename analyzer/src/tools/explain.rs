@@ -31,9 +31,9 @@ pub(crate) enum Asked {
     Nothing(Vec<String>),
 }
 
-/// The text (or JSON) about the kernels of a file, or about those that were launched in a trace, and
-/// why the trace could not be read to its end; `only`: those whose mangled name contains it. The
-/// error is a line for the user.
+/// The text (or JSON) about the kernels of a file, or about those that were launched in a trace,
+/// and why the trace could not be read to its end; `only`: those whose mangled name contains it.
+/// The error is a line for the user.
 pub(crate) fn describe(path: &FileName, only: Option<&str>, json: bool) -> Result<(Asked, Option<FileError>), String> {
     let bytes = local_files::read_named(path).map_err(|error| format!("{path}: {error}"))?;
     let is_trace = bytes.starts_with(&trace::file::MAGIC);

@@ -136,12 +136,14 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Begins a file beside this one ([`replaceable`]), with its mode. `None`: that can not be done.
+    /// Begins a file beside this one ([`replaceable`]), with its mode. `None`: that can not be
+    /// done.
     pub fn begin(place: &Path) -> Option<Self> {
         let mode = std::fs::metadata(place).ok()?.mode() & 0o7777;
         let mut template = place.parent()?.join(".streamsan-XXXXXX").into_os_string().into_vec();
         template.push(0);
-        // SAFETY: template is a writable C string that ends in six X; the descriptor is nobody else's.
+        // SAFETY: template is a writable C string that ends in six X; the descriptor is nobody
+        // else's.
         let file = unsafe {
             let fd = libc::mkostemp(template.as_mut_ptr().cast(), libc::O_CLOEXEC);
             (fd >= 0).then(|| File::from_raw_fd(fd))?

@@ -8,17 +8,18 @@
 //!
 //! Let two kernels access bytes at `a` where the word at `m` has one of some values, with `q * a ==
 //! p * m + k` for all threads of both, `p` and `q` without a common divisor. If a thread of each
-//! touches a common byte, their addresses `a` are less than the width of the access apart. Addresses
-//! `m` that differ do so by a multiple of `q`, and of the width of the word, since loads are aligned
-//! (PTX ISA, "Alignment"). Then the addresses `a` differ by the corresponding multiple of `p`. Where
-//! that is no less than the width of the access, the two have looked at one word. If it has the same
-//! value for both, and no value is one of both selections, there are no two such threads.
+//! touches a common byte, their addresses `a` are less than the width of the access apart.
+//! Addresses `m` that differ do so by a multiple of `q`, and of the width of the word, since loads
+//! are aligned (PTX ISA, "Alignment"). Then the addresses `a` differ by the corresponding multiple
+//! of `p`. Where that is no less than the width of the access, the two have looked at one word. If
+//! it has the same value for both, and no value is one of both selections, there are no two such
+//! threads.
 //!
 //! Where all threads of both look at one word, the addresses `a` do not matter.
 //!
 //! It has the same value: the loads are plain. What writes to the word and is not ordered with both
-//! kernels races with one of the loads, and is a finding of its own. What is ordered between the two
-//! orders them.
+//! kernels races with one of the loads, and is a finding of its own. What is ordered between the
+//! two orders them.
 //!
 //! Addresses are numbers modulo 2^64, but no two of them are 2^48 apart, and `p` and `q` are small.
 

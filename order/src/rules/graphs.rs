@@ -6,8 +6,8 @@
 //!
 //! A graph whose nodes are behind different waits, or ahead of different records, has parts
 //! ([`crate::state::graph_plan`]). Then its launch is a fork and a join: each part is an op of a
-//! timeline that belongs to the executable graph, after what the launch is after and after the waits
-//! that it is behind, and the launch is an op of its stream after all of them.
+//! timeline that belongs to the executable graph, after what the launch is after and after the
+//! waits that it is behind, and the launch is an op of its stream after all of them.
 
 use trace::{Dependency, Epoch, GraphExecId, Op, StreamId, TimelineId};
 

@@ -57,8 +57,8 @@ fn kind() -> impl Strategy<Value = StreamKind> {
     ]
 }
 
-/// The nodes of a graph, each with a set of nodes that it comes directly after, of which those count
-/// that are before it in the list.
+/// The nodes of a graph, each with a set of nodes that it comes directly after, of which those
+/// count that are before it in the list.
 pub fn shape() -> impl Strategy<Value = Vec<(Node, u8)>> {
     let node = prop_oneof![
         3 => Just(Node::Work),

@@ -1,9 +1,9 @@
 //! The lock that a kernel holds during an access, or the word by which it hands the bytes over:
 //! where its words lie, at most.
 //!
-//! Owns the comparison of two locks, and the search for a third one between two. [`crate::accesses`]
-//! makes a lock from what the code of the kernel says, and [`crate::confidence`] asks whether two
-//! may be one.
+//! Owns the comparison of two locks, and the search for a third one between two.
+//! [`crate::accesses`] makes a lock from what the code of the kernel says, and
+//! [`crate::confidence`] asks whether two may be one.
 
 use std::num::NonZeroU32;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use trace::file::{FileError, Reader};
@@ -204,7 +204,7 @@ fn strangers(folder: &Path, recording: u64) -> io::Result<Vec<PathBuf>> {
         if path.is_dir() {
             return path.file_name().is_none_or(|name| name != SHARED) && holds_another(path, recording);
         }
-        named(path).is_none() && crate::recorded::is_trace(path)
+        named(path).is_none() && is_trace(path)
     });
     paths.sort();
     Ok(paths)
@@ -216,8 +216,15 @@ fn holds_another(folder: &Path, recording: u64) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
     entries.into_iter().any(|path| match named(&path) {
         Some(_) => head(&path).is_ok_and(|(head, _)| head.recording != recording),
-        None => path.is_file() && crate::recorded::is_trace(&path),
+        None => path.is_file() && is_trace(&path),
     })
+}
+
+/// Whether this is a regular file that begins as traces do.
+pub(crate) fn is_trace(path: &Path) -> bool {
+    let mut head = [0; 8];
+    system::local_files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+        && head == trace::file::MAGIC
 }
 
 /// The files in a folder that are named as segments are, and whether a recording goes on there: a

@@ -13,7 +13,7 @@
 //!              doubts[] { side, known, reason, at, file, line, source, settle[] },
 //!              access, previous    { operation, kind, call, kernel, stream {...}, thread, node,
 //!                                    param, bytes, stack[], inside },
-//!              allocation          { kind, name, address, size, levels[], call, stack[], freed[] } or null,
+//! allocation          { kind, name, address, size, levels[], call, stack[], freed[] } or null,
 //!              previous_allocation (the same),
 //!              synchronisation     { facts[], missing, mend[] { api, lines[] }, cuda[], torch[] },
 //!              around { lanes[] { id, kind, name },
