@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use trace::Region;
 
+use super::unwatched;
 use crate::arch::page_size;
 use crate::runtime::{guard, lent_memory, lifecycle, thread_state};
 use crate::stack::frames;
@@ -214,6 +215,10 @@ pub fn protect(watch: u32, region: &Region, writes: bool) {
     }
     with_ranges(|ranges| {
         let is_live = |r: &Range| r.state == State::Protected;
+        // With the lock: who lets go of pages says so first, and then waits for it.
+        if unwatched::overlaps(start, end) {
+            return unwatched::count_missed();
+        }
         // A weaker protection would undo a stronger one.
         if !writes && ranges.iter().any(|r| is_live(r) && r.writes && r.start < end && start < r.end) {
             return;
@@ -235,6 +240,18 @@ pub fn release(watch: u32) {
     }
     with_ranges(|ranges| {
         ranges.iter_mut().filter(|r| r.state == State::Protected && r.watch == watch).for_each(give_back);
+    });
+}
+
+/// Makes the pages of these bytes accessible, without a touch: those of a range that others share
+/// too.
+pub fn let_go(start: u64, end: u64) {
+    if PROTECTED.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    with_ranges(|ranges| {
+        let is_meant = |r: &&mut Range| r.state == State::Protected && r.start < end && start < r.end;
+        ranges.iter_mut().filter(is_meant).for_each(give_back);
     });
 }
 
