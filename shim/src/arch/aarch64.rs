@@ -224,6 +224,11 @@ fn read(instruction: u64, is_readable: fn(u64, u64) -> bool) -> Option<LoadStore
     loads_stores::decode(unsafe { (instruction as *const u32).read() })
 }
 
+/// Whether the instruction at this address is an atomic operation on memory.
+pub(crate) fn is_atomic(instruction: u64, is_readable: fn(u64, u64) -> bool) -> bool {
+    operand(instruction, is_readable).atomic
+}
+
 /// Whether [`blocks`] may be called.
 #[inline]
 pub(crate) fn has_blocks() -> bool {

@@ -205,6 +205,24 @@ pub(crate) fn operand(instruction: u64, is_readable: fn(u64, u64) -> bool) -> Ma
     MachineAccess { bytes: (decoded.memory_size().size() as u64).max(1), atomic: decoded.has_lock_prefix() || exchange }
 }
 
+/// Whether the instruction at this address is an atomic operation on memory: it has the prefix, or
+/// is an exchange. Allocates nothing.
+pub(crate) fn is_atomic(instruction: u64, is_readable: fn(u64, u64) -> bool) -> bool {
+    for at in instruction..instruction + LONGEST_INSTRUCTION {
+        if !is_readable(at, at + 1) {
+            return false;
+        }
+        // SAFETY: just found readable; code is not changed while it runs.
+        match unsafe { *(at as *const u8) } {
+            0xf0 => return true,
+            // Other prefixes, REX last.
+            0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64..=0x67 | 0x40..=0x4f => {}
+            code => return matches!(code, 0x86 | 0x87),
+        }
+    }
+    false
+}
+
 /// Whether [`blocks`] may be called.
 #[inline]
 pub(crate) fn has_blocks() -> bool {

@@ -274,6 +274,14 @@ pub unsafe fn fault(address: u64, writes: bool, context: *mut c_void) -> TouchOu
         met: if writes { page_protection::met_at(address, address + 1) } else { 0 },
     };
     let ours = note(place, address, true);
+    // An atomic operation of the C library is one of its locks, condition variables, semaphores or
+    // barriers, whose word it may pass to `futex` next: `EFAULT` there would abort the program.
+    let library = LIBRARY[0].load(Ordering::Relaxed)..LIBRARY[1].load(Ordering::Relaxed);
+    if library.contains(&instruction) && arch::is_atomic(instruction, is_readable_range) {
+        let page = address & !(page_size() - 1);
+        holds::let_go(page, page + page_size());
+        return TouchOutcome::Mended;
+    }
     // Each round of a repeated instruction would be a step.
     let step = ours && bytes.is_none() && single_step::is_available();
     if holds::open(address, step) {
@@ -308,8 +316,8 @@ pub fn given(start: u64, end: u64, writes: bool) {
 /// from its first touch on, and what it touches may have followed a message until its last one. So
 /// it is told twice where other touches lie in between: first as a look, last as a touch.
 pub fn drain(mut each: impl FnMut(&Op<'_>, u32, &Frames)) {
-    let unknown = Frames::new();
-    let mut look = |start: u64, end: u64, thread: u32| each(&Op::HostLook { start, end }, thread, &unknown);
+    static UNKNOWN: Frames = Frames::new();
+    let mut look = |start: u64, end: u64, thread: u32| each(&Op::HostLook { start, end }, thread, &UNKNOWN);
     if BLIND.load(Ordering::Relaxed) || holds::ended() > 0 || LOST.load(Ordering::Relaxed) > 0 {
         look(0, u64::MAX, 0);
     }

@@ -17,6 +17,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::page_protection::{PROTECTED, mask};
+use super::unwatched;
 use crate::arch::page_size;
 use crate::runtime::lent_memory;
 
@@ -158,10 +159,14 @@ fn with_pages<T>(run: impl FnOnce(&mut Pages) -> T) -> T {
 }
 
 fn protect(start: u64, end: u64, level: Level) -> bool {
-    let len = (end - start) as usize;
-    // SAFETY: memory that the driver allocated or the program registered, mapped until a call that
-    // we see takes it away; a range that is gone is refused.
-    unsafe { libc::syscall(libc::SYS_mprotect, start as *mut libc::c_void, len, level.rights()) == 0 }
+    let mut done = true;
+    unwatched::around(start, end, |from, to| {
+        let (at, len) = (from as *mut libc::c_void, (to - from) as usize);
+        // SAFETY: memory that the driver allocated or the program registered, mapped until a call
+        // that we see takes it away; a range that is gone is refused.
+        done &= unsafe { libc::syscall(libc::SYS_mprotect, at, len, level.rights()) == 0 };
+    });
+    done
 }
 
 /// Pages may remain mappings of their own from now on.
@@ -277,6 +282,13 @@ pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
     if lent_memory::is_lent(start, end) {
         return false;
     }
+    if unwatched::let_go_of_stacks(start, end) {
+        unwatched::count_missed();
+        return false;
+    }
+    if unwatched::overlaps(start, end) {
+        unwatched::count_missed();
+    }
     with_pages(|pages| {
         if ENDED.load(Ordering::Relaxed) > 0 {
             ENDED.fetch_add(1, Ordering::Relaxed);
@@ -317,9 +329,32 @@ pub fn renew() {
     with_pages(|pages| pages.generation = pages.generation.wrapping_add(1));
 }
 
-/// The memory goes away, and with it what was said of its pages.
-pub fn forget(start: u64, end: u64) {
+/// Leaves these pages to the program: they are accessible now, and never protected again.
+pub fn let_go(start: u64, end: u64) {
     with_pages(|pages| {
+        for index in 0..HOLDS {
+            let hold = pages.holds[index];
+            if hold.live && hold.start < end && start < hold.end {
+                protect(start.max(hold.start), end.min(hold.end), Level::Free);
+            }
+        }
+        let before = unwatched::count();
+        if !unwatched::add(start, end) {
+            return pages.end();
+        }
+        // Each counts as open pages: what the program touches there is not seen.
+        OPEN_PAGES.fetch_add(unwatched::count().wrapping_sub(before), Ordering::AcqRel);
+    });
+}
+
+/// The memory goes away, and with it what was said of its pages. `gone`: with its mapping.
+pub fn forget(start: u64, end: u64, gone: bool) {
+    with_pages(|pages| {
+        if gone {
+            let before = unwatched::count();
+            unwatched::remove(start, end);
+            OPEN_PAGES.fetch_sub(before - unwatched::count(), Ordering::AcqRel);
+        }
         for open in pages.open.iter_mut().filter(|open| open.why != Why::No && start <= open.at && open.at < end) {
             OPEN_PAGES.fetch_sub(u32::from(!matches!(open.why, Why::Stepped(_))), Ordering::AcqRel);
             open.why = Why::No;
@@ -356,17 +391,34 @@ pub fn each_open(thread: Option<i32>, mut each: impl FnMut(u64, u64)) {
     if OPEN_PAGES.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let (open, given) = with_pages(|pages| (pages.open, pages.given));
-    open.iter().filter(|open| open.why == Why::Call).for_each(|open| each(open.at, open.at + page_size()));
-    let is_meant = |given: &&Given| given.end != 0 && thread.is_none_or(|thread| thread == given.thread);
-    given.iter().filter(is_meant).for_each(|given| each(given.start, given.end));
+    /// So many at a time: the thread's stack may be small.
+    const PART: usize = 32;
+    unwatched::each(&mut each);
+    for first in (0..OPEN + GIVEN).step_by(PART) {
+        let mut part = [(0, 0); PART];
+        with_pages(|pages| {
+            for (index, found) in part.iter_mut().enumerate() {
+                match pages.open.get(first + index) {
+                    Some(open) if open.why == Why::Call => *found = (open.at, open.at + page_size()),
+                    Some(_) => {}
+                    None => {
+                        let given = pages.given[first + index - OPEN];
+                        if given.end != 0 && thread.is_none_or(|thread| thread == given.thread) {
+                            *found = (given.start, given.end);
+                        }
+                    }
+                }
+            }
+        });
+        part.iter().filter(|found| found.1 != 0).for_each(|found| each(found.0, found.1));
+    }
 }
 
 /// What holds a page: `None` when nothing does and nothing did of late.
 pub fn level(address: u64) -> Option<Level> {
     let page = address & !(page_size() - 1);
     with_pages(|pages| {
-        let level = pages.level(page);
+        let level = if unwatched::overlaps(page, page + 1) { Level::Free } else { pages.level(page) };
         let known = pages.holds.iter().any(|h| h.id != 0 && h.start <= page && page < h.end);
         known.then_some(level)
     })

@@ -79,6 +79,10 @@ impl InPlace {
             return;
         }
         self.leave(start, end);
+        if kind != InPlaceKind::Registered {
+            // What was said of these addresses was said of other memory.
+            holds::forget(start & !(page_size() - 1), end.next_multiple_of(page_size()), true);
+        }
         let at = self.memory.partition_point(|m| m.start < start);
         self.memory.insert(at, Memory { start, end, kind });
         self.note_bounds();
@@ -101,7 +105,9 @@ impl InPlace {
                 }
                 stays
             });
-            holds::forget(memory.start & !(page_size() - 1), memory.end.next_multiple_of(page_size()));
+            let (start, end) = (memory.start & !(page_size() - 1), memory.end.next_multiple_of(page_size()));
+            // The program's own pages stay as they are used.
+            holds::forget(start, end, memory.kind != InPlaceKind::Registered);
         }
         self.note_bounds();
     }

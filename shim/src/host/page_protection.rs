@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use trace::Region;
 
 use super::awaited::AwaitedWords;
+use super::unwatched;
 use crate::arch::page_size;
 use crate::runtime::{guard, lent_memory, lifecycle, thread_state};
 use crate::stack::frames;
@@ -228,6 +229,10 @@ pub fn protect(watch: u32, region: &Region, writes: bool, awaits: AwaitedWords) 
     }
     with_ranges(|ranges| {
         let is_live = |r: &Range| r.state == State::Protected;
+        // With the lock: who lets go of pages says so first, and then waits for it.
+        if unwatched::overlaps(start, end) {
+            return unwatched::count_missed();
+        }
         // A weaker protection would undo a stronger one.
         if !writes && ranges.iter().any(|r| is_live(r) && r.writes && r.start < end && start < r.end) {
             return;
@@ -282,6 +287,18 @@ pub fn release(watch: u32) {
                 State::Free | State::Retired => {}
             }
         }
+    });
+}
+
+/// Makes the pages of these bytes accessible, without a touch: those of a range that others share
+/// too.
+pub fn let_go(start: u64, end: u64) {
+    if PROTECTED.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    with_ranges(|ranges| {
+        let is_meant = |r: &&mut Range| r.state == State::Protected && r.start < end && start < r.end;
+        ranges.iter_mut().filter(is_meant).for_each(give_back);
     });
 }
 

@@ -45,6 +45,11 @@ pub fn may_hold(region: &Region) -> bool {
         && region.start < HIGHEST.load(Ordering::Relaxed)
 }
 
+/// Whether any of these bytes may lie in pinned memory.
+pub fn may_overlap(start: u64, end: u64) -> bool {
+    start < HIGHEST.load(Ordering::Relaxed) && end > LOWEST.load(Ordering::Relaxed)
+}
+
 /// Whether there is no pinned memory.
 pub fn are_empty() -> bool {
     LOWEST.load(Ordering::Relaxed) >= HIGHEST.load(Ordering::Relaxed)

@@ -10,8 +10,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::held_touches;
 use super::page_protection::{self, TouchOutcome};
+use super::{held_touches, system_calls};
 use crate::arch;
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
@@ -222,7 +222,7 @@ pub(super) unsafe fn theirs(signal: i32, info: *mut libc::siginfo_t, context: *m
 
 /// Whether pages may become protected in this process, so that `SIGSEGV` must stay
 /// deliverable.
-fn is_wanted() -> bool {
+pub(super) fn is_wanted() -> bool {
     static WANTED: AtomicU32 = AtomicU32::new(0);
     match WANTED.load(Ordering::Relaxed) {
         0 => {
@@ -311,6 +311,7 @@ unsafe fn change_mask(
     }
     // SAFETY: the C library's function of this name.
     let call: Mask = unsafe { std::mem::transmute(address) };
+    system_calls::open_pages(old as u64, size_of::<libc::sigset_t>() as u64);
     if set.is_null() || how == libc::SIG_UNBLOCK || !is_wanted() {
         // SAFETY: forwarded from the caller.
         return unsafe { call(how, set, old) };

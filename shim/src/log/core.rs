@@ -16,7 +16,7 @@ use crate::handles::tables::Handles;
 use crate::host::read_budget::ReadBudget;
 use crate::host::touches::{self, runs};
 use crate::host::watches::Watches;
-use crate::host::{held_touches, holds, page_protection};
+use crate::host::{held_touches, holds, page_protection, unwatched};
 use crate::real::driver::real;
 use crate::real::driver_mapping::OTHER_DRIVERS;
 use crate::real::{mpi, reach};
@@ -141,6 +141,7 @@ impl Core {
             (untold, "touches of the host while a graph with host functions may have run"),
             (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
             (holds::ended(), "touches of host memory that kernels use in place, after too many pages"),
+            (unwatched::missed(), "touches of host memory where stacks, locks or protections of the program lie"),
             (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
             (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),
             (u64::from(mpi::is_unobserved()), "MPI's calls (LD_PRELOAD lacks libstreamsan_mpi.so)"),

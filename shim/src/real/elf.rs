@@ -12,6 +12,9 @@ const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+/// Marks a version that programs are not linked with any more.
+const HIDDEN: u16 = 0x8000;
 
 #[repr(C)]
 struct Dyn {
@@ -29,7 +32,7 @@ struct Search<'a> {
 }
 
 /// The address of the first function called `name` in an object loaded after ours; 0 when there is
-/// none.
+/// none. Of several versions it is the default one.
 pub fn next_function(name: &CStr) -> usize {
     let mut search = Search { name, here: next_function as *const () as u64, past_us: false, found: 0 };
     // SAFETY: visit() has the signature that dl_iterate_phdr wants, and search outlives the call.
@@ -95,7 +98,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
 /// # Safety
 /// `dynamic` is the dynamic section of an object loaded at `base`.
 unsafe fn find(base: u64, dynamic: *const Dyn, name: &CStr) -> usize {
-    let (mut strings, mut symbols, mut hash, mut gnu) = (0, 0, 0, 0);
+    let (mut strings, mut symbols, mut hash, mut gnu, mut versions) = (0, 0, 0, 0, 0);
     let mut entry = dynamic;
     // SAFETY: the section ends with a null tag.
     while unsafe { (*entry).tag } != 0 {
@@ -108,6 +111,7 @@ unsafe fn find(base: u64, dynamic: *const Dyn, name: &CStr) -> usize {
             DT_SYMTAB => symbols = address,
             DT_HASH => hash = address,
             DT_GNU_HASH => gnu = address,
+            DT_VERSYM => versions = address,
             _ => {}
         }
         // SAFETY: not past the null tag yet.
@@ -125,6 +129,7 @@ unsafe fn find(base: u64, dynamic: *const Dyn, name: &CStr) -> usize {
     } else {
         0
     };
+    let mut old = 0;
     for index in 0..count {
         // SAFETY: index is below the number of symbols.
         let symbol = unsafe { &*(symbols as *const libc::Elf64_Sym).add(index) };
@@ -134,10 +139,15 @@ unsafe fn find(base: u64, dynamic: *const Dyn, name: &CStr) -> usize {
         }
         // SAFETY: names are C strings in the string table.
         if unsafe { CStr::from_ptr((strings + u64::from(symbol.st_name)) as *const _) } == name {
-            return (base + symbol.st_value) as usize;
+            let found = (base + symbol.st_value) as usize;
+            // SAFETY: the table has one entry for each symbol.
+            if versions == 0 || unsafe { *(versions as *const u16).add(index) } & HIDDEN == 0 {
+                return found;
+            }
+            old = found;
         }
     }
-    0
+    old
 }
 
 /// Number of symbols that a GNU hash table covers: one past the last of the longest chain.

@@ -5,6 +5,7 @@ mod dropped;
 mod failing_calls;
 mod guests;
 mod hardening;
+mod host_pages;
 mod inherited;
 mod installed;
 mod libraries;

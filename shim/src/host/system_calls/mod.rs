@@ -1,18 +1,26 @@
 //! Calls of the C library that hand a buffer to the kernel, which would answer `EFAULT` where the
 //! CPU has no access.
 //!
-//! Owns the wrappers of these functions. Each makes the buffer's pages accessible first, when any
-//! page is protected or may be before the call is over, and jumps to the real function: nothing of
-//! ours is on the stack when the call blocks or its thread is cancelled. Does not cover what
-//! bypasses the C library (`io_uring`, raw system calls).
+//! Owns the wrappers of functions with buffers. Each makes the buffer's pages accessible first,
+//! when any page is protected or may be before the call is over, and jumps to the real function:
+//! nothing of ours is on the stack when the call blocks or its thread is cancelled. Does not cover
+//! what bypasses the C library (`io_uring`, raw system calls).
+//!
+//! [`structures`] has the functions that pass structures, paths and lists, [`mappings`] those after
+//! which pages belong to the program for good: it changes their mapping, has a stack there, or the
+//! C library keeps its own state there.
+
+pub mod mappings;
+pub mod structures;
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use self::structures::Piece;
 use super::page_protection::{self, PROTECTED};
-use super::{held_touches, in_place};
-use crate::arch;
+use super::{held_touches, holds, in_place, pinned_bounds, sigsegv, unwatched};
 use crate::real::elf;
+use crate::runtime::lock::tid;
 
 /// Which arguments of a call name its bytes.
 #[derive(Clone, Copy)]
@@ -34,6 +42,12 @@ enum Buffer {
     Messages,
     /// First argument: the number of a system call; what it means decides about the others.
     Number,
+    /// What some arguments point to.
+    Pieces(&'static [Piece]),
+    /// As [`Buffer::Plain`], and what more arguments point to.
+    PlainAnd(&'static [Piece]),
+    /// Which pages the program takes for itself.
+    Taken(fn([usize; 6])),
 }
 
 fn touch(start: *const c_void, len: usize, writes: bool) {
@@ -45,6 +59,25 @@ fn touch(start: *const c_void, len: usize, writes: bool) {
     }
 }
 
+/// Opens the pages of bytes that the kernel may touch, and keeps them open until the thread's next
+/// call of CUDA. Which bytes it touches is not known: nothing is recorded.
+pub fn open_pages(start: u64, len: u64) {
+    let end = start.saturating_add(len);
+    if (PROTECTED.load(Ordering::Acquire) == 0 && !in_place::exists()) || !unwatched::concerns(start, end) {
+        return;
+    }
+    page_protection::let_go(start, end);
+    if in_place::may_hold(start, end) {
+        holds::give(start, end, tid());
+    }
+}
+
+/// Whether all these bytes can be read, once their pages are open.
+fn readable(at: usize, len: usize) -> bool {
+    open_pages(at as u64, len as u64);
+    crate::stack::native::is_readable_range(at as u64, at.saturating_add(len) as u64)
+}
+
 /// Opens the pages of bytes that a library is about to use for the program, which has said so by
 /// an op of its own: the calling thread counts as inside of that library.
 pub fn open_for_transport(start: u64, end: u64) {
@@ -54,13 +87,11 @@ pub fn open_for_transport(start: u64, end: u64) {
 }
 
 #[cold]
-fn make_accessible(kind: Buffer, writes: bool, args: [usize; 4]) {
+fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
     /// More than the kernel takes.
     const MOST: usize = 1024;
     // What is passed may be wrong, and then the kernel says so: it is read only where it can be.
-    let readable = |at: usize, len: usize| {
-        at.is_multiple_of(8) && crate::stack::native::is_readable_range(at as u64, at.saturating_add(len) as u64)
-    };
+    let readable = |at: usize, len: usize| at.is_multiple_of(8) && readable(at, len);
     let vector = |at: usize, count: usize| {
         if count == 0 || count > MOST || !readable(at, count * size_of::<libc::iovec>()) {
             return;
@@ -73,6 +104,8 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 4]) {
         if readable(at, size_of::<libc::msghdr>()) {
             // SAFETY: just found readable and aligned.
             let message = unsafe { &*(at as *const libc::msghdr) };
+            open_pages(message.msg_name as u64, message.msg_namelen.into());
+            open_pages(message.msg_control as u64, message.msg_controllen as u64);
             vector(message.msg_iov as usize, message.msg_iovlen);
         }
     };
@@ -95,21 +128,29 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 4]) {
                 libc::SYS_recvmsg => (Buffer::Message, true),
                 libc::SYS_sendmsg => (Buffer::Message, false),
                 libc::SYS_getrandom => (Buffer::First, true),
-                _ => return,
+                number => (Buffer::Pieces(structures::by_number(number)), true),
             };
-            make_accessible(kind, writes, [args[1], args[2], args[3], 0]);
+            make_accessible(kind, writes, [args[1], args[2], args[3], args[4], args[5], 0]);
         }
+        Buffer::Pieces(pieces) => pieces.iter().for_each(|piece| piece.open(&args)),
+        Buffer::PlainAnd(pieces) => {
+            make_accessible(Buffer::Plain, writes, args);
+            make_accessible(Buffer::Pieces(pieces), writes, args);
+        }
+        Buffer::Taken(take) => take(args),
     }
 }
 
 /// Makes the buffer accessible when need be; answers where the real function is.
-fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [usize; 4]) -> usize {
+fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [usize; 6]) -> usize {
     extern "C" fn missing() -> isize {
         // SAFETY: errno of this thread always exists.
         unsafe { *libc::__errno_location() = libc::ENOSYS };
         -1
     }
-    if PROTECTED.load(Ordering::Acquire) != 0 || in_place::exists() {
+    // What is taken now is not protected later either.
+    let later = || matches!(kind, Buffer::Taken(_)) && !pinned_bounds::are_empty() && sigsegv::is_wanted();
+    if PROTECTED.load(Ordering::Acquire) != 0 || in_place::exists() || later() {
         make_accessible(kind, writes, args);
     }
     match known.load(Ordering::Relaxed) {
@@ -126,7 +167,7 @@ fn prepare(name: &CStr, known: &AtomicUsize, kind: Buffer, writes: bool, args: [
 }
 
 macro_rules! calls {
-    ($($name:ident $text:literal $kind:ident $writes:literal;)*) => {$(
+    ($($name:ident $text:literal $kind:ident $(($of:expr))? $writes:literal;)*) => {$(
         /// The program's function of this name.
         ///
         /// # Safety
@@ -134,14 +175,16 @@ macro_rules! calls {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            extern "C" fn before(a: usize, b: usize, c: usize, d: usize) -> usize {
-                static KNOWN: AtomicUsize = AtomicUsize::new(0);
-                prepare($text, &KNOWN, Buffer::$kind, $writes, [a, b, c, d])
+            extern "C" fn before(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> usize {
+                static KNOWN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+                let kind = $crate::host::system_calls::Buffer::$kind $(($of))?;
+                $crate::host::system_calls::prepare($text, &KNOWN, kind, $writes, [a, b, c, d, e, f])
             }
-            arch::tell_then_jump!(before)
+            $crate::arch::tell_then_jump!(before)
         }
     )*};
 }
+use calls;
 
 // With `_FORTIFY_SOURCE`, as Ubuntu's compilers have it by default, programs call the names that
 // end in `_chk`.
@@ -156,7 +199,7 @@ calls! {
     __pread64_chk c"__pread64_chk" Plain true;
     recv c"recv" Plain true;
     __recv_chk c"__recv_chk" Plain true;
-    recvfrom c"recvfrom" Plain true;
+    recvfrom c"recvfrom" PlainAnd(structures::PEER) true;
     __recvfrom_chk c"__recvfrom_chk" Plain true;
     write c"write" Plain false;
     __write c"__write" Plain false;
@@ -165,13 +208,14 @@ calls! {
     __pwrite64 c"__pwrite64" Plain false;
     send c"send" Plain false;
     __send c"__send" Plain false;
-    sendto c"sendto" Plain false;
+    sendto c"sendto" PlainAnd(structures::DESTINATION) false;
     readv c"readv" Vector true;
     preadv c"preadv" Vector true;
     preadv64 c"preadv64" Vector true;
     preadv2 c"preadv2" Vector true;
     preadv64v2 c"preadv64v2" Vector true;
     process_vm_readv c"process_vm_readv" Vector true;
+    vmsplice c"vmsplice" Vector false;
     writev c"writev" Vector false;
     pwritev c"pwritev" Vector false;
     pwritev64 c"pwritev64" Vector false;
