@@ -1,8 +1,8 @@
 //! Functions of the C library that pass the kernel structures, paths and lists.
 //!
 //! Owns the table: which arguments point to what. What the kernel certainly reads or writes counts
-//! as an access; of paths, lists and buffers whose size the kernel chooses, the pages are opened and
-//! nothing is recorded.
+//! as an access; of paths, lists and buffers whose size the kernel chooses, the pages are opened
+//! and nothing is recorded.
 
 use super::{calls, open_pages, readable, touch};
 
@@ -123,7 +123,7 @@ fn open_texts(start: usize) {
     for index in 0..MOST {
         let at = start.saturating_add(index * WORD);
         let first = index == 0 || at % PAGE < WORD;
-        if first && (at % WORD != 0 || !readable(at, PAGE - at % PAGE)) {
+        if first && (!at.is_multiple_of(WORD) || !readable(at, PAGE - at % PAGE)) {
             return;
         }
         // SAFETY: its page was just found readable; aligned.
