@@ -18,7 +18,8 @@
 //! [`pinned_bounds`] rules most copies out. [`watches`] holds the rest, with sums from [`checksum`]
 //! within the [`read_budget`], and protects pages. A touch of a protected page arrives in
 //! [`sigsegv`] or, when the kernel would touch it, in [`system_calls`]; both give the page back in
-//! [`page_protection`]. Pages in [`unwatched`] are never protected. [`graph_copies`] stands alone: what a graph's copies use.
+//! [`page_protection`]. Pages in [`unwatched`] are never protected. [`graph_copies`] stands alone:
+//! what a graph's copies use.
 
 pub mod checksum;
 pub mod graph_copies;

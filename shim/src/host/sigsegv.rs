@@ -10,8 +10,9 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use super::held_touches;
 use super::page_protection::{self, TouchOutcome};
-use super::{held_touches, system_calls};
+use super::system_calls::opening;
 use crate::arch;
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
@@ -311,7 +312,7 @@ unsafe fn change_mask(
     }
     // SAFETY: the C library's function of this name.
     let call: Mask = unsafe { std::mem::transmute(address) };
-    system_calls::open_pages(old as u64, size_of::<libc::sigset_t>() as u64);
+    opening::open_pages(old as u64, size_of::<libc::sigset_t>() as u64);
     if set.is_null() || how == libc::SIG_UNBLOCK || !is_wanted() {
         // SAFETY: forwarded from the caller.
         return unsafe { call(how, set, old) };
