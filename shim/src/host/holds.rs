@@ -282,10 +282,6 @@ pub fn hold(id: u32, start: u64, end: u64, level: Level) -> bool {
     if lent_memory::is_lent(start, end) {
         return false;
     }
-    if unwatched::let_go_of_stacks(start, end) {
-        unwatched::count_missed();
-        return false;
-    }
     if unwatched::overlaps(start, end) {
         unwatched::count_missed();
     }

@@ -13,6 +13,7 @@ use trace::{Epoch, Region};
 
 use super::held_touches;
 use super::holds::{self, Level};
+use super::unwatched;
 use crate::arch::page_size;
 
 /// Whether there is any such memory.
@@ -171,6 +172,10 @@ impl InPlace {
             }
             return;
         }
+        if let_go_of_stacks(first, last) {
+            unwatched::count_missed();
+            return held_touches::lose_sight();
+        }
         self.last += 1;
         if holds::hold(self.last, first, last, level) {
             self.uses.push(Use { id: self.last, epoch, start: first, end: last, level });
@@ -195,4 +200,19 @@ impl InPlace {
             pending
         });
     }
+}
+
+/// Leaves the stacks of the calling thread to the program where they lie in a range that is about
+/// to be protected. True: the thread runs on a stack in that range, whose bounds are not known.
+fn let_go_of_stacks(start: u64, end: u64) -> bool {
+    // SAFETY: all-zero is a valid value.
+    let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a plain system call; stack is valid.
+    unsafe { libc::syscall(libc::SYS_sigaltstack, std::ptr::null::<libc::stack_t>(), &raw mut stack) };
+    let (from, to) = (stack.ss_sp as u64, (stack.ss_sp as u64).saturating_add(stack.ss_size as u64));
+    if stack.ss_flags & libc::SS_DISABLE == 0 && from < end && start < to {
+        holds::let_go(from & !(page_size() - 1), to.saturating_add(page_size() - 1) & !(page_size() - 1));
+    }
+    let here = crate::arch::registers().1;
+    (start..end).contains(&here)
 }

@@ -10,8 +10,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use super::held_touches;
 use super::page_protection::{self, TouchOutcome};
-use super::{held_touches, system_calls};
 use crate::arch;
 use crate::real::{driver_mapping, elf};
 use crate::runtime::options;
@@ -311,17 +311,29 @@ unsafe fn change_mask(
     }
     // SAFETY: the C library's function of this name.
     let call: Mask = unsafe { std::mem::transmute(address) };
-    system_calls::open_pages(old as u64, size_of::<libc::sigset_t>() as u64);
-    if set.is_null() || how == libc::SIG_UNBLOCK || !is_wanted() {
+    if !is_wanted() {
         // SAFETY: forwarded from the caller.
         return unsafe { call(how, set, old) };
     }
-    // SAFETY: set is valid; it begins with the kernel's 64 bits.
-    let mut open = unsafe { *set };
-    // SAFETY: as above.
-    unsafe { *(&raw mut open).cast::<u64>() &= !SEGV };
-    // SAFETY: forwarded from the caller.
-    unsafe { call(how, &open, old) }
+    // The kernel may not write to a protected page: the old mask gets there by a store of ours.
+    // SAFETY: all-zero is a valid value; the set begins with the kernel's 64 bits.
+    let (mut open, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: set is null or valid.
+    let new = unsafe { set.as_ref() }.map_or(std::ptr::null(), |set| {
+        open = *set;
+        if how != libc::SIG_UNBLOCK {
+            // SAFETY: as above.
+            unsafe { *(&raw mut open).cast::<u64>() &= !SEGV };
+        }
+        &raw const open
+    });
+    // SAFETY: as the caller has it, with sets of ours.
+    let result = unsafe { call(how, new, &mut before) };
+    if result == 0 && !old.is_null() {
+        // SAFETY: old is valid; as above.
+        unsafe { old.cast::<u64>().write_unaligned((&raw const before).cast::<u64>().read()) };
+    }
+    result
 }
 
 /// The program's `pthread_sigmask`.

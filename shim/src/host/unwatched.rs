@@ -8,12 +8,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::{holds, in_place, page_protection, pinned_bounds};
-use crate::arch::page_size;
-use crate::real::driver_mapping;
-use crate::runtime::{guard, thread_state};
-use crate::stack::frames::{self, Depth, Frames};
-
 const MOST: usize = 128;
 
 /// First byte, one past the last; 0 there: free.
@@ -115,45 +109,6 @@ pub(super) fn remove(start: u64, end: u64) {
             range[1].store(0, Ordering::Release);
         }
     }
-}
-
-/// Whether the driver calls, for itself: it maps and unmaps memory where the program's was.
-fn is_of_driver() -> bool {
-    let mut frames = Frames::new();
-    frames::capture(&mut frames, Depth::Caller);
-    frames.native().iter().take(2).any(|frame| driver_mapping::holds(*frame))
-}
-
-/// Whether any of these bytes may be protected now or later.
-pub fn concerns(start: u64, end: u64) -> bool {
-    start < end && (in_place::may_hold(start, end) || pinned_bounds::may_overlap(start, end))
-}
-
-/// Leaves the pages of these bytes to the program for as long as the memory exists, if they may be
-/// protected: makes them accessible now, and does not protect them again. Not for what the shim
-/// and the driver do to memory.
-pub fn let_go(start: u64, end: u64) {
-    if !concerns(start, end) || guard::is_inside() || thread_state::inside_transport() || is_of_driver() {
-        return;
-    }
-    let end = end.saturating_add(page_size() - 1) & !(page_size() - 1);
-    holds::let_go(start & !(page_size() - 1), end);
-    page_protection::let_go(start, end);
-}
-
-/// Leaves the stacks of the calling thread to the program where they lie in a range that is about
-/// to be protected. True: the thread runs on a stack in that range, whose bounds are not known.
-pub fn let_go_of_stacks(start: u64, end: u64) -> bool {
-    // SAFETY: all-zero is a valid value.
-    let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
-    // SAFETY: a plain system call; stack is valid.
-    unsafe { libc::syscall(libc::SYS_sigaltstack, std::ptr::null::<libc::stack_t>(), &raw mut stack) };
-    let (from, to) = (stack.ss_sp as u64, (stack.ss_sp as u64).saturating_add(stack.ss_size as u64));
-    if stack.ss_flags & libc::SS_DISABLE == 0 && from < end && start < to {
-        holds::let_go(from & !(page_size() - 1), to.saturating_add(page_size() - 1) & !(page_size() - 1));
-    }
-    let here = crate::arch::registers().1;
-    (start..end).contains(&here)
 }
 
 #[cfg(test)]

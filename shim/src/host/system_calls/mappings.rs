@@ -2,13 +2,15 @@
 //! protection, a stack lies there, or the C library keeps there what it passes to the kernel
 //! unasked.
 //!
-//! Owns which bytes these are. Such pages are left to the program ([`unwatched`]) before the
+//! Owns which bytes these are. Such pages are left to the program (`crate::host::unwatched`) before
+//! the
 //! function is called; those of calls that only need the pages to be accessible are opened.
 
-use super::{calls, open_pages, unwatched};
+use super::calls;
+use super::opening::{let_go, open_pages, readable};
 
 fn take(start: usize, len: usize) {
-    unwatched::let_go(start as u64, (start as u64).saturating_add(len as u64));
+    let_go(start as u64, (start as u64).saturating_add(len as u64));
 }
 
 fn first(args: [usize; 6]) {
@@ -42,7 +44,7 @@ fn resident(args: [usize; 6]) {
 /// A signal stack: the kernel writes there before any handler runs.
 fn signal_stack(args: [usize; 6]) {
     open_pages(args[1] as u64, size_of::<libc::stack_t>() as u64);
-    if args[0] == 0 || !super::readable(args[0], size_of::<libc::stack_t>()) {
+    if args[0] == 0 || !readable(args[0], size_of::<libc::stack_t>()) {
         return;
     }
     // SAFETY: just found readable; the program says that it is such a structure.
@@ -64,7 +66,7 @@ fn thread_stack(args: [usize; 6]) {
 fn context_stack(args: [usize; 6]) {
     // SAFETY: the program says that it is such a structure; a touch of it is as good as its own.
     let stack = unsafe { &raw const (*(args[0] as *const libc::ucontext_t)).uc_stack };
-    if args[0] != 0 && super::readable(stack as usize, size_of::<libc::stack_t>()) {
+    if args[0] != 0 && readable(stack as usize, size_of::<libc::stack_t>()) {
         // SAFETY: just found readable.
         let stack = unsafe { stack.read() };
         take(stack.ss_sp as usize, stack.ss_size);

@@ -11,16 +11,18 @@
 //! C library keeps its own state there.
 
 pub mod mappings;
+pub mod opening;
+pub mod pieces;
 pub mod structures;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::structures::Piece;
-use super::page_protection::{self, PROTECTED};
-use super::{held_touches, holds, in_place, pinned_bounds, sigsegv, unwatched};
+use self::opening::{open_pages, readable, touch};
+use self::pieces::Piece;
+use super::page_protection::PROTECTED;
+use super::{in_place, pinned_bounds, sigsegv};
 use crate::real::elf;
-use crate::runtime::lock::tid;
 
 /// Which arguments of a call name its bytes.
 #[derive(Clone, Copy)]
@@ -50,39 +52,11 @@ enum Buffer {
     Taken(fn([usize; 6])),
 }
 
-fn touch(start: *const c_void, len: usize, writes: bool) {
-    let start = start as u64;
-    if len > 0 {
-        let end = start.saturating_add(len as u64);
-        page_protection::touched(start, end, writes, false, |_| false);
-        held_touches::given(start, end, writes);
-    }
-}
-
-/// Opens the pages of bytes that the kernel may touch, and keeps them open until the thread's next
-/// call of CUDA. Which bytes it touches is not known: nothing is recorded.
-pub fn open_pages(start: u64, len: u64) {
-    let end = start.saturating_add(len);
-    if (PROTECTED.load(Ordering::Acquire) == 0 && !in_place::exists()) || !unwatched::concerns(start, end) {
-        return;
-    }
-    page_protection::let_go(start, end);
-    if in_place::may_hold(start, end) {
-        holds::give(start, end, tid());
-    }
-}
-
-/// Whether all these bytes can be read, once their pages are open.
-fn readable(at: usize, len: usize) -> bool {
-    open_pages(at as u64, len as u64);
-    crate::stack::native::is_readable_range(at as u64, at.saturating_add(len) as u64)
-}
-
 /// Opens the pages of bytes that a library is about to use for the program, which has said so by
 /// an op of its own: the calling thread counts as inside of that library.
 pub fn open_for_transport(start: u64, end: u64) {
     if PROTECTED.load(Ordering::Acquire) != 0 {
-        touch(start as *const c_void, end.saturating_sub(start) as usize, true);
+        touch(start as *const std::ffi::c_void, end.saturating_sub(start) as usize, true);
     }
 }
 
@@ -110,10 +84,10 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
         }
     };
     match kind {
-        Buffer::Plain => touch(args[1] as *const c_void, args[2], writes),
-        Buffer::First => touch(args[0] as *const c_void, args[1], writes),
-        Buffer::Items => touch(args[0] as *const c_void, args[1].saturating_mul(args[2]), writes),
-        Buffer::CheckedItems => touch(args[0] as *const c_void, args[2].saturating_mul(args[3]), writes),
+        Buffer::Plain => touch(args[1] as *const std::ffi::c_void, args[2], writes),
+        Buffer::First => touch(args[0] as *const std::ffi::c_void, args[1], writes),
+        Buffer::Items => touch(args[0] as *const std::ffi::c_void, args[1].saturating_mul(args[2]), writes),
+        Buffer::CheckedItems => touch(args[0] as *const std::ffi::c_void, args[2].saturating_mul(args[3]), writes),
         Buffer::Vector => vector(args[1], args[2]),
         Buffer::Message => message(args[1]),
         Buffer::Messages => {
@@ -128,7 +102,7 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
                 libc::SYS_recvmsg => (Buffer::Message, true),
                 libc::SYS_sendmsg => (Buffer::Message, false),
                 libc::SYS_getrandom => (Buffer::First, true),
-                number => (Buffer::Pieces(structures::by_number(number)), true),
+                number => (Buffer::Pieces(pieces::by_number(number)), true),
             };
             make_accessible(kind, writes, [args[1], args[2], args[3], args[4], args[5], 0]);
         }
@@ -199,7 +173,7 @@ calls! {
     __pread64_chk c"__pread64_chk" Plain true;
     recv c"recv" Plain true;
     __recv_chk c"__recv_chk" Plain true;
-    recvfrom c"recvfrom" PlainAnd(structures::PEER) true;
+    recvfrom c"recvfrom" PlainAnd(pieces::PEER) true;
     __recvfrom_chk c"__recvfrom_chk" Plain true;
     write c"write" Plain false;
     __write c"__write" Plain false;
@@ -208,7 +182,7 @@ calls! {
     __pwrite64 c"__pwrite64" Plain false;
     send c"send" Plain false;
     __send c"__send" Plain false;
-    sendto c"sendto" PlainAnd(structures::DESTINATION) false;
+    sendto c"sendto" PlainAnd(pieces::DESTINATION) false;
     readv c"readv" Vector true;
     preadv c"preadv" Vector true;
     preadv64 c"preadv64" Vector true;
