@@ -49,6 +49,9 @@ template <int H, int E, class W> __global__ void once(W *words, int *owner, cons
         if (old != empty) owner[slot] = i;
     } else if (H == EITHER) {
         if (old == empty || i % 3) owner[slot] = i;
+    } else if (H == SWAPS_BACK) {
+        // A lock: without the fences its next holder need not see the element.
+        if (old == empty) __threadfence(), owner[slot] = i, __threadfence();
     } else if (old == empty) owner[slot] = i;
     if (H == EMPTIES) words[(i & 1) ? slot : slot + 1] = empty;
     if (H == SWAPS_BACK) atomicCAS(&words[slot], key, empty);

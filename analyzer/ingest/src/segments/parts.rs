@@ -150,8 +150,10 @@ fn folder(folder: &Path) -> Result<Parts, FileError> {
             Err(error) => missing.push(format!("{}: {error}", path.display())),
         }
     }
-    // Of two with one number the finished one is read.
-    let rank = |(head, path): &(SegmentHead, PathBuf)| (head.number, named(path) == Some(UNFINISHED), path.clone());
+    // Of two with one number the finished one is read, and that whose name the writer gave.
+    let rank = |(head, path): &(SegmentHead, PathBuf)| {
+        (head.number, named(path) == Some(UNFINISHED), path.as_os_str().len(), path.clone())
+    };
     found.sort_by_cached_key(rank);
     found.dedup_by(|a, b| a.1 == b.1);
     let Some((first, _)) = found.first().cloned() else {
@@ -204,7 +206,9 @@ fn strangers(folder: &Path, recording: u64) -> io::Result<Vec<PathBuf>> {
         if path.is_dir() {
             return path.file_name().is_none_or(|name| name != SHARED) && holds_another(path, recording);
         }
-        named(path).is_none() && is_trace(path)
+        // A segment of another name is missed under its own.
+        let is_own = || head(path).is_ok_and(|(head, _)| head.recording == recording);
+        named(path).is_none() && is_trace(path) && !is_own()
     });
     paths.sort();
     Ok(paths)

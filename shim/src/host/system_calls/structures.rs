@@ -184,7 +184,6 @@ pieces! {
         reads(2, of::<libc::timespec>()),
         opens(3, of::<libc::timespec>()),
     ];
-    clock_gettime c"clock_gettime" [writes(1, of::<libc::timespec>())];
     clock_getres c"clock_getres" [writes(1, of::<libc::timespec>())];
     times c"times" [writes(0, of::<libc::tms>())];
     getitimer c"getitimer" [writes(1, of::<libc::itimerval>())];
