@@ -89,7 +89,7 @@ pub(crate) fn state(thread: i32) -> Option<char> {
 /// Whether the main thread has ended, and all other threads of the process are of the simulator.
 fn only_ours_are_left() -> bool {
     let main = OsString::from(std::process::id().to_string());
-    if !look(&main).is_some_and(|(_, state)| state == 'Z') {
+    if look(&main).is_none_or(|(_, state)| state != 'Z') {
         return false;
     }
     let is_ours = |thread: OsString| {

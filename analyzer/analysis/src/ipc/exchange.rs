@@ -35,6 +35,7 @@ const MAX_FINDINGS: usize = 1024;
 const GRACE: u64 = 50_000_000;
 
 /// A message of one process.
+#[expect(clippy::large_enum_variant, reason = "most messages are accesses")]
 pub(crate) enum Message {
     /// Memory gets a name that other processes can use.
     Memory { root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool },

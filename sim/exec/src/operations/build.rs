@@ -202,7 +202,7 @@ macro_rules! builder {
         }
 
         impl $name {
-            #[allow(unused_mut, unused_variables, reason = "rows without operands, or without lists")]
+            #[allow(clippy::ptr_arg, unused_mut, unused_variables, reason = "rows without operands, or without lists")]
             fn make(self, slots: &mut Vec<Slot>) -> Inst {
                 let mut inst = blank(operation!($name self [$($p)*]));
                 $(put_operand!(inst, self.$operand, $role $place $condition);)*
