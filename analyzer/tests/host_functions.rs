@@ -130,6 +130,16 @@ fn work_behind_a_host_function_has_not_begun() {
     }
 }
 
+/// A program whose threads have timelines of their own, with memory of the device and of the host.
+fn with_threads() -> Program {
+    let judging = Judging { host_threads: true, ..Default::default() };
+    let mut p = Program::with(AnalysisOptions { judging, ..AnalysisOptions::default() });
+    p.raw(Op::HostThreads {});
+    p.malloc(X, N);
+    p.alloc(PINNED, N, MemoryKind::PinnedHost);
+    p
+}
+
 /// The same with threads that have timelines of their own: the function's thread has waited for the
 /// one that touches the bytes, or it has not.
 #[test]
@@ -137,13 +147,7 @@ fn the_thread_of_a_host_function_knows_of_a_touch_or_not() {
     let (func, object) = (HostFuncId(1), 7);
     for seen in [Seen::Touch, Seen::InTheAct] {
         for waits in [true, false] {
-            let mut p = Program::with(AnalysisOptions {
-                judging: Judging { host_threads: true, ..Default::default() },
-                ..AnalysisOptions::default()
-            });
-            p.raw(Op::HostThreads {});
-            p.malloc(X, N);
-            p.alloc(PINNED, N, MemoryKind::PinnedHost);
+            let mut p = with_threads();
             p.does("cudaLaunchHostFunc", Op::HostFunc { stream: A, func, address: 1 });
             p.copy(A, X, PINNED, N, H2D);
             watch(&mut p, 1, A, false);
@@ -176,13 +180,7 @@ fn only_a_host_function_before_the_work_tells_it_of_a_touch() {
         for knows in 0..places.len() {
             for last_first in [false, true] {
                 let event = EventId(40);
-                let mut p = Program::with(AnalysisOptions {
-                    judging: Judging { host_threads: true, ..Default::default() },
-                    ..AnalysisOptions::default()
-                });
-                p.raw(Op::HostThreads {});
-                p.malloc(X, N);
-                p.alloc(PINNED, N, MemoryKind::PinnedHost);
+                let mut p = with_threads();
                 let funcs: Vec<HostFuncId> = (1..).take(places.len()).map(HostFuncId).collect();
                 for (&func, place) in funcs.iter().zip(places) {
                     let stream = if *place == "A" { A } else { B };

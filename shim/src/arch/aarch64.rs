@@ -93,24 +93,6 @@ pub(crate) fn is_call(bytes: &[u8]) -> bool {
     code & 0xfc00_0000 == 0x9400_0000 || code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// `rt_sigprocmask(-1, set, NULL, 8)` with a set at `address`, without `errno`.
-pub(crate) fn probe(address: u64) -> i64 {
-    let result: i64;
-    // SAFETY: reads 8 bytes or answers EFAULT, and always refuses `how == -1`.
-    unsafe {
-        core::arch::asm!(
-            "svc 0",
-            in("x8") libc::SYS_rt_sigprocmask,
-            inlateout("x0") -1_i64 => result,
-            in("x1") address,
-            in("x2") 0_u64,
-            in("x3") 8_u64,
-            options(nostack),
-        );
-    }
-    result
-}
-
 /// Address of the thread's control block. The thread library's own state lies below it, and below
 /// that the thread's stack.
 pub(crate) fn thread_pointer() -> u64 {

@@ -75,25 +75,6 @@ pub(crate) fn is_call(bytes: &[u8]) -> bool {
     bytes[2] == 0xe8 || (0..6).any(|i| bytes[i] == 0xff && bytes[i + 1] >> 3 & 7 == 2)
 }
 
-/// `rt_sigprocmask(-1, set, NULL, 8)` with a set at `address`, without `errno`.
-pub(crate) fn probe(address: u64) -> i64 {
-    let result: i64;
-    // SAFETY: reads 8 bytes or answers EFAULT, and always refuses `how == -1`.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_rt_sigprocmask => result,
-            in("rdi") -1_i64,
-            in("rsi") address,
-            in("rdx") 0_u64,
-            in("r10") 8_u64,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
-
 /// Address of the thread's control block.
 pub(crate) fn thread_pointer() -> u64 {
     let tp: u64;

@@ -3,8 +3,7 @@
 //! unasked.
 //!
 //! Owns which bytes these are. Such pages are left to the program (`crate::host::unwatched`) before
-//! the
-//! function is called; those of calls that only need the pages to be accessible are opened.
+//! the function is called; those of calls that only need the pages to be accessible are opened.
 
 use super::calls;
 use super::opening::{let_go, open_pages, readable};

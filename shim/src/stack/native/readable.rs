@@ -12,8 +12,8 @@
 
 use core::cell::Cell;
 
-use crate::arch;
 pub(crate) use crate::arch::thread_pointer;
+pub(crate) use signal_free::calls::is_readable;
 
 const PAGE: u64 = 4096;
 /// Most bytes of a thread's own stack that are looked at: 64 MiB.
@@ -132,18 +132,6 @@ fn readable_from(lo: u64, hi: u64) -> u64 {
         page += PAGE;
     }
     page
-}
-
-/// Whether the 8 bytes at `address` rounded down can be read: the kernel is asked to read them as a
-/// signal set for a change of the signal mask that it must refuse. A plain system call, no `errno`,
-/// no side effect, allowed by every sandbox.
-pub(crate) fn is_readable(address: u64) -> bool {
-    const EFAULT: i64 = -14;
-    if address < PAGE {
-        // A null set means "no change" to the kernel, and nothing is ever mapped there.
-        return false;
-    }
-    arch::probe(address & !7) != EFAULT
 }
 
 /// Whether every byte from `start` to `end` can be read.
