@@ -56,7 +56,8 @@ fn soname_offset(bytes: &[u8]) -> Option<usize> {
 /// The real driver, as the dynamic linker would find it. The error is a line for the user.
 pub(crate) fn driver() -> Result<OsString, String> {
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let known = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+    let of_debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let known = [&*of_debian, "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
     let mut folders = std::env::split_paths(&listed).chain(known.into_iter().map(PathBuf::from));
     let found = folders.find_map(|folder| Some(folder.join(DRIVER)).filter(|path| path.is_file()));
     found.map(PathBuf::into_os_string).ok_or_else(|| {

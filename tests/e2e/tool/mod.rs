@@ -4,6 +4,7 @@ mod architectures;
 mod command_line;
 mod commands;
 mod cut_traces;
+mod doctor;
 mod edges;
 mod explain;
 mod foreign;

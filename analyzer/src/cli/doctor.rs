@@ -1,0 +1,22 @@
+//! `streamsan doctor`: whether programs can be checked here.
+
+use super::common::print;
+use crate::doctor;
+use settings::exit_code::{Ending, Reason};
+
+/// Say whether programs can be checked on this machine, and what is missing
+#[derive(clap::Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Make the calls of the probe (internal)
+    #[arg(long, hide = true)]
+    probe: bool,
+}
+
+/// Makes the checks and prints them.
+pub(crate) fn main(args: &DoctorArgs) -> Ending {
+    if args.probe {
+        return print(&doctor::probe());
+    }
+    let (text, fine) = doctor::examine(super::run::no_gpu());
+    print(&text).and(!fine, Reason::Failed)
+}

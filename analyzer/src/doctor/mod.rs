@@ -1,0 +1,205 @@
+//! `streamsan doctor`: whether StreamSan can check programs on this machine.
+//!
+//! Owns the list of checks, their order and their lines. The main check is a run: a small program
+//! with a few CUDA calls ([`probe`]) runs bare, under StreamSan, and under StreamSan on the
+//! simulated GPU. Changes nothing on the machine.
+
+mod child;
+mod probe;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use crate::launcher::process::beside;
+use child::Ran;
+use report::words::counted;
+use settings::Options;
+
+/// Prints what the probe found, for the doctor's own use.
+pub(crate) fn probe() -> String {
+    probe::run()
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Grade {
+    Ok,
+    /// Something that works elsewhere does not work here; what is there can be used.
+    Note,
+    /// Programs cannot be checked.
+    Fail,
+}
+
+/// The result of one check: its grade, its subject and a line.
+struct Finding(Grade, &'static str, String);
+
+/// Free space from which on nothing is said of it: a long recording takes some GiB.
+const ENOUGH_SPACE: u64 = 10 << 30;
+
+/// Descriptors that a run needs beside the program's own (the sockets, the ring, the trace).
+const DESCRIPTORS: u64 = 64;
+
+/// Makes all checks. Returns the lines, and whether programs can be checked.
+/// `no_gpu`: why a program cannot find a GPU here, if that is known.
+pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
+    let mut findings = vec![
+        Finding(Grade::Ok, "streamsan", format!("{} for {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
+        files(),
+        environment(),
+    ];
+    let bare = child::bare();
+    let driver = driver(&bare, no_gpu);
+    let has_gpu = driver.0 == Grade::Ok;
+    findings.push(driver);
+    let simulator = beside("sim/libcuda.so.1").is_ok();
+    let mut checkable = false;
+    if has_gpu {
+        findings.push(run("gpu", &child::checked(&[]), &mut checkable));
+    }
+    findings.push(match simulator {
+        true => run("simulator", &child::checked(&["--sim"]), &mut checkable),
+        false => {
+            let needed = "without it, programs run on a GPU only (scripts/build makes it)";
+            Finding(Grade::Note, "simulator", format!("not installed beside streamsan: {needed}"))
+        }
+    });
+    if !has_gpu && !simulator {
+        findings.push(Finding(Grade::Fail, "gpu", "there is neither a GPU nor the simulated one".to_owned()));
+    }
+    findings.extend([exact(), descriptors(), space(), cache()]);
+    let mut text = String::new();
+    for Finding(grade, subject, line) in &findings {
+        let word = match grade {
+            Grade::Ok => "ok",
+            Grade::Note => "note",
+            Grade::Fail => "FAIL",
+        };
+        let _ = writeln!(text, "{word:4}  {subject:11}  {line}");
+    }
+    let failed = findings.iter().any(|finding| finding.0 == Grade::Fail);
+    (text, checkable && !failed)
+}
+
+/// The files of StreamSan beside the program.
+fn files() -> Finding {
+    let file = |name: &str| beside(name).map_err(|_| name.to_owned());
+    let shim = match beside("libstreamsan.so") {
+        Ok(shim) => shim,
+        Err(error) => return Finding(Grade::Fail, "files", error.to_string()),
+    };
+    let optional = ["libstreamsan_threads.so", "libstreamsan_host.so", "libstreamsan_mpi.so"];
+    let missing: Vec<String> = optional.iter().filter_map(|name| file(name).err()).collect();
+    let folder = shim.parent().unwrap_or(Path::new(".")).display();
+    match missing.is_empty() {
+        true => Finding(Grade::Ok, "files", format!("all libraries are in {folder}")),
+        false => {
+            let line = format!("{} missing in {folder}: options that need them are refused", missing.join(", "));
+            Finding(Grade::Note, "files", line)
+        }
+    }
+}
+
+/// Variables that change what runs do.
+fn environment() -> Finding {
+    let mut options = Options::default();
+    let given = std::env::var_os("STREAMSAN_OPTIONS").unwrap_or_default();
+    let wrong = options.read_env(given.as_encoded_bytes());
+    if let Some(first) = wrong.first() {
+        return Finding(Grade::Fail, "environment", format!("in STREAMSAN_OPTIONS: {first}"));
+    }
+    let set: Vec<&str> = ["STREAMSAN_OPTIONS", "STREAMSAN_SIM", "STREAMSAN_CACHE", "LD_PRELOAD"]
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
+    match set.is_empty() {
+        true => Finding(Grade::Ok, "environment", "no variable changes the defaults".to_owned()),
+        false => Finding(Grade::Note, "environment", format!("{} set: runs follow it", set.join(", "))),
+    }
+}
+
+/// What the driver of this machine says.
+fn driver(bare: &Ran, no_gpu: Option<&str>) -> Finding {
+    let version = bare.word(probe::VERSION).map_or_else(String::new, |version| format!("CUDA {version}, "));
+    let devices: Vec<&str> = bare.words(probe::DEVICE).collect();
+    if bare.has(probe::USED) {
+        let number = counted(devices.len() as u64, "device", "devices");
+        return Finding(Grade::Ok, "driver", format!("{version}{number}: {}", devices.join(", ")));
+    }
+    let why = match (no_gpu, bare.word(probe::ERROR)) {
+        (Some(why), _) => why.to_owned(),
+        (None, Some(error)) => format!("{version}but {error}"),
+        (None, None) => format!("the driver ended the probe ({})", bare.end()),
+    };
+    Finding(Grade::Note, "driver", format!("{why}; 'streamsan --sim' runs programs on the simulated GPU"))
+}
+
+/// A run of the probe under StreamSan.
+fn run(subject: &'static str, ran: &Ran, checkable: &mut bool) -> Finding {
+    if ran.is_clean() && ran.has(probe::USED) {
+        *checkable = true;
+        let on = ran.words(probe::DEVICE).next().unwrap_or("a device");
+        return Finding(Grade::Ok, subject, format!("a probe on {on} was run and checked"));
+    }
+    let why = ran.word(probe::ERROR).map(str::to_owned).or_else(|| ran.said()).unwrap_or_else(|| ran.end());
+    Finding(Grade::Fail, subject, format!("a probe could not be checked: {why}"))
+}
+
+/// What `--exact` needs on a GPU.
+fn exact() -> Finding {
+    let asked = settings::ExactOptions { kernels: Some(String::new()), ..settings::ExactOptions::default() };
+    let shim = beside("libstreamsan.so").unwrap_or_default();
+    let folder = shim.parent().unwrap_or(Path::new(""));
+    match crate::launcher::exact_setup::shim_options(&asked, folder, false, false) {
+        Ok(_) => Finding(Grade::Ok, "exact mode", "--exact and --confirm can measure on a GPU".to_owned()),
+        Err(why) => Finding(Grade::Note, "exact mode", format!("on a GPU, {why}")),
+    }
+}
+
+/// How many files a run may have open.
+fn descriptors() -> Finding {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limits outlive the call.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    match known && limit.rlim_cur < DESCRIPTORS {
+        true => {
+            let line = format!("only {} open files are allowed: raise it with 'ulimit -n 1024'", limit.rlim_cur);
+            Finding(Grade::Note, "limits", line)
+        }
+        false => Finding(Grade::Ok, "limits", format!("{} open files are allowed", limit.rlim_cur)),
+    }
+}
+
+/// Free space for traces in the working directory.
+fn space() -> Finding {
+    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let free = match child::free_space(&folder) {
+        Ok(free) => free,
+        Err(error) => return Finding(Grade::Note, "space", format!("{}: {error}", folder.display())),
+    };
+    let (gib, shown) = (free >> 30, folder.display());
+    match free < ENOUGH_SPACE {
+        true => {
+            let line = format!("{} MiB free in {shown}: long recordings need '--keep-last'", free >> 20);
+            Finding(Grade::Note, "space", line)
+        }
+        false => Finding(Grade::Ok, "space", format!("{gib} GiB free for traces in {shown}")),
+    }
+}
+
+/// The folder of kernel summaries.
+fn cache() -> Finding {
+    let named = std::env::var_os("STREAMSAN_CACHE").filter(|word| !word.is_empty());
+    let again = "each run analyses kernels again";
+    let folder = match named {
+        Some(word) if word == "off" => None,
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => kernels::Cache::default_folder(),
+    };
+    let Some(folder) = folder else {
+        return Finding(Grade::Note, "cache", format!("kernel summaries are kept nowhere: {again}"));
+    };
+    match child::is_writable(&folder) {
+        true => Finding(Grade::Ok, "cache", format!("kernel summaries are kept in {}", folder.display())),
+        false => Finding(Grade::Note, "cache", format!("{} cannot be written: {again}", folder.display())),
+    }
+}
