@@ -146,8 +146,8 @@ table! {
         "fail only on findings that are not in FILE (from --write-baseline or --json)";
     WriteBaseline "write-baseline" None, Kind::File, "", JUDGES, Analyzer, Gate,
         "write the baseline of this run to FILE";
-    RequireCuda "require-cuda" None, FLAG, "no", JUDGES, Analyzer, Gate,
-        "fail with exit code 4 when the program makes no use of CUDA";
+    RequireCuda "require-cuda" None, FLAG, "", JUDGES, Analyzer, Gate,
+        "fail with exit code 4 when the program makes no use of CUDA [default: yes in CI and with report files]";
 
     Quiet "quiet" None, FLAG, "no", &[Run, Hunt, Record, Check, Diff], Analyzer, Output,
         "print findings and errors only: nothing at all when the run is clean";

@@ -11,6 +11,7 @@
 
 mod assumptions;
 mod choices;
+mod cuda_required;
 pub mod exit_code;
 mod filters;
 mod judging;
@@ -18,6 +19,7 @@ pub mod nearest;
 
 pub use assumptions::{Assumptions, DefaultStream};
 pub use choices::{Color, FailOn, Format};
+pub use cuda_required::CudaRequired;
 pub use filters::Filters;
 pub use judging::Judging;
 
@@ -36,8 +38,8 @@ pub struct Options {
     pub json: Option<FileName>,
     /// Where to write the text report instead of stderr.
     pub log_file: Option<FileName>,
-    /// Fail when the program makes no use of CUDA.
-    pub require_cuda: bool,
+    /// Fail when the program makes no use of CUDA. `None`: see [`Options::cuda_required`].
+    pub require_cuda: Option<bool>,
     /// Findings that are printed in full.
     pub max_findings: u64,
     /// Findings of one cause that are printed in full; 0: all.
@@ -191,7 +193,7 @@ impl Default for Options {
             judging: Judging::default(),
             json: None,
             log_file: None,
-            require_cuda: false,
+            require_cuda: None,
             max_findings: 50,
             per_cause: 3,
             sim: false,
@@ -327,7 +329,7 @@ impl Options {
             Id::GenSuppressions => self.gen_suppressions = name,
             Id::Baseline => self.baseline = name,
             Id::WriteBaseline => self.write_baseline = name,
-            Id::RequireCuda => self.require_cuda = on,
+            Id::RequireCuda => self.require_cuda = Some(on),
             Id::Quiet => self.quiet = on,
             Id::Format => {
                 self.format = [Format::Text, Format::Short, Format::Github, Format::Csan][choice];
@@ -427,7 +429,7 @@ impl Options {
         if self.judging.latent && self.judging.host_threads {
             return Err("--latent and --host-order threads exclude each other".to_owned());
         }
-        if self.shim.off && self.require_cuda {
+        if self.shim.off && self.require_cuda == Some(true) {
             return Err("--off and --require-cuda exclude each other: a run that is off checks nothing".to_owned());
         }
         let segments = [("--segment-mib", self.segment_mib > 0), ("--keep-last", self.keep_last.is_some())];

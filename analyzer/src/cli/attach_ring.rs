@@ -48,7 +48,7 @@ pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None, early };
     let ending = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
-        let ending = gate::ending::of_run(&report, options.error_exitcode, options.require_cuda);
+        let ending = gate::ending::of_run(&report, options.error_exitcode, options.require_cuda == Some(true));
         Judged { findings: report.failing() as u32, ending: ending.and(!printed || is_refused, Reason::NotWritten) }
     });
     ending.and(!finish(recorder.as_ref()), Reason::Failed)

@@ -19,8 +19,8 @@ use report::gate::forbidden::Forbidden;
 use report::gate::pattern::Pattern;
 use report::model::{Outcome, Report};
 use report::words::counted;
-use settings::Options;
-use settings::exit_code::{Ending, Reason};
+use settings::exit_code::{Ending, NO_CUDA, Reason};
+use settings::{CudaRequired, Options};
 use system::file_name::FileName;
 
 /// Says what the user did wrong.
@@ -33,6 +33,13 @@ pub(crate) fn wrong(error: &str) -> Ending {
 pub(crate) fn failed(error: &str) -> Ending {
     system::say!("{error}");
     Reason::Failed.into()
+}
+
+/// Says why a run without CUDA work fails, if it does for that reason.
+pub(crate) fn note_required(required: Option<CudaRequired>, ending: &Ending) {
+    if let Some(required) = required.filter(|_| ending.code() == NO_CUDA) {
+        system::say!("ERROR: no CUDA work was checked, so this ends with exit code {NO_CUDA}: {required}");
+    }
 }
 
 /// A word as a shell takes it, for commands that are suggested.

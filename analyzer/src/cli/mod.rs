@@ -13,6 +13,7 @@ mod common;
 mod completions;
 mod coverage;
 mod diff;
+mod doctor;
 mod dump;
 mod excess;
 mod explain;
@@ -73,6 +74,7 @@ enum Command {
     Memory(memory::MemoryArgs),
     Dump(dump::DumpArgs),
     Coverage(coverage::CoverageArgs),
+    Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     AttachRing(attach_ring::AttachRingArgs),
@@ -91,8 +93,8 @@ the working directory or above. The file comes first, then the variable, then th
 
 Exit codes:
   the program's own when nothing is found; 66 with findings (see --error-exitcode); 2 for wrong
-  usage; 70 when StreamSan itself failed or the simulated GPU could not run the program; 4 with
-  --require-cuda when no CUDA was used; 1 when a program of a hunt failed. A program that dies
+  usage; 70 when StreamSan itself failed or the simulated GPU could not run the program; 4 when no
+  CUDA was used (see --require-cuda); 1 when a program of a hunt failed. A program that dies
   of a signal dies of it here.";
 
 /// The grammar as help, man pages and completions show it.
@@ -186,6 +188,7 @@ impl Command {
             Self::Fleet(_) => return ("fleet", None),
             Self::Dump(_) => return ("dump", None),
             Self::Coverage(_) => return ("coverage", None),
+            Self::Doctor(_) => return ("doctor", None),
             Self::Completions(_) => return ("completions", None),
             Self::Man(_) => return ("man", None),
             Self::AttachRing(_) => return ("attach-ring", None),
@@ -207,7 +210,9 @@ impl Command {
             Self::Memory(args) => std::mem::take(&mut args.options).any(),
             Self::Dump(args) => std::mem::take(&mut args.options).any(),
             Self::Coverage(args) => std::mem::take(&mut args.options).any(),
-            Self::Fleet(_) | Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => AnyGiven::default(),
+            Self::Fleet(_) | Self::Doctor(_) | Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => {
+                AnyGiven::default()
+            }
         }
     }
 }
@@ -274,6 +279,7 @@ fn perform(args: &[OsString]) -> Ending {
         Command::Memory(args) => memory::main(&args, options),
         Command::Dump(args) => dump::main(&args),
         Command::Coverage(args) => coverage::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::Completions(args) => completions::main(&args),
         Command::Man(args) => man::main(&args),
         Command::AttachRing(_) => Reason::Failed.into(),

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::arguments::Given;
-use super::common::{Outside, analysis_options, early, failed, finish, prepare, quoted_name, recorder, report, wrong};
+use super::common::{
+    Outside, analysis_options, early, failed, finish, note_required, prepare, quoted_name, recorder, report, wrong,
+};
 use crate::cli::outputs::StandardOutput;
 use crate::hunt::handed::Handed;
 use crate::launcher::node::{Happening, Leader, RankEnd, RankMember, Ranks, Seat};
@@ -333,7 +335,9 @@ fn checked(
         };
         system::say!("NOTE: {why}; {how} on a simulated GPU");
     }
-    let of_report = ending::of_run(&report, options.error_exitcode, options.require_cuda)
+    // A hunt asks for files of its own, and judges by itself.
+    let required = if purpose.outcome.is_some() { None } else { options.cuda_required() };
+    let of_report = ending::of_run(&report, options.error_exitcode, required.is_some())
         .and(!printed || !recorded, Reason::NotWritten);
     let judged = |code| Ending::of_program(code).joined(of_report.clone()).code();
     ranks.dismiss(judged);
@@ -348,7 +352,9 @@ fn checked(
             return failed(&error);
         }
     }
-    of_program(finished).joined(of_report)
+    let ending = of_program(finished).joined(of_report);
+    note_required(required, &ending);
+    ending
 }
 
 /// Runs the program of the first rank, while the other ranks run theirs: how it ended, and theirs.

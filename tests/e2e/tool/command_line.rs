@@ -241,6 +241,54 @@ fn require_cuda() {
     assert_eq!(checked(&["run", "--require-cuda"], &["0", "ordered"]).0, Some(0));
 }
 
+/// Files of reports and continuous integration ask for it, too.
+#[test]
+fn a_gate_that_checked_nothing_is_not_green() {
+    let folder = build::scratch("gate-on-nothing");
+    let trace = folder.join("t");
+    assert_eq!(
+        end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(racy()).args(["0", "ordered"])).code(),
+        Some(0)
+    );
+    let report = folder.join("report");
+    for option in ["--json", "--sarif", "--html", "--junit"] {
+        let run = |more: &[&str], program: &[&str]| {
+            let mut command = streamsan(["run", option]);
+            end(command.arg(&report).args(more).arg("--").args(program))
+        };
+        let ended = run(&[], &["true"]);
+        assert_eq!(ended.code(), Some(4), "{option}: {}", ended.err);
+        let said =
+            format!("ERROR: no CUDA work was checked, so this ends with exit code 4: {option} asks for a report");
+        assert!(ended.err.contains(&said) && report.exists(), "{option}: {}", ended.err);
+        let allowed = run(&["--no-require-cuda"], &["true"]);
+        assert!(allowed.code() == Some(0) && !allowed.err.contains("exit code 4"), "{option}: {}", allowed.err);
+        assert_eq!(run(&[], &["false"]).code(), Some(1), "the program's own code comes first");
+        let racy = racy();
+        let ordered = run(&[], &[racy.to_str().expect("a path"), "0", "ordered"]);
+        assert!(ordered.code() == Some(0) && !ordered.err.contains("exit code 4"), "{option}: {}", ordered.err);
+        let ended = end(streamsan(["check", option]).arg(&report).arg(&trace));
+        assert_eq!(ended.code(), Some(0), "{option}: {}", ended.err);
+    }
+    for (variable, value, code) in [
+        ("CI", "true", 4),
+        ("CI", "1", 4),
+        ("CI", "false", 0),
+        ("CI", "", 0),
+        ("JENKINS_URL", "x", 4),
+        ("TF_BUILD", "True", 4),
+    ] {
+        let run = |args: &[&str]| end(streamsan(args).args(["--", "true"]).env(variable, value));
+        let ended = run(&["run"]);
+        assert_eq!(ended.code(), Some(code), "{variable}={value}: {}", ended.err);
+        let said = format!("exit code 4: {variable} is set in the environment; --no-require-cuda lets such runs pass");
+        assert_eq!(ended.err.contains(&said), code == 4, "{variable}={value}: {}", ended.err);
+        assert_eq!(run(&["run", "--no-require-cuda"]).code(), Some(0), "{variable}={value}");
+        assert_eq!(run(&["run", "--off"]).code(), Some(0), "{variable}={value}");
+        assert_eq!(run(&["record", "-o", trace.to_str().expect("a path")]).code(), Some(0), "{variable}={value}");
+    }
+}
+
 #[test]
 fn json_holds_what_the_text_says() {
     let folder = build::scratch("json");

@@ -3,7 +3,7 @@
 pub(crate) mod fleet;
 
 use super::arguments::Given;
-use super::common::{Outside, analysis_options, failed, prepare, readable, report, write_early, wrong};
+use super::common::{Outside, analysis_options, failed, note_required, prepare, readable, report, write_early, wrong};
 use crate::cli::outputs::StandardOutput;
 use analysis::counterfactual::edits::written::{self, WrittenWait};
 use analysis::ipc::Across;
@@ -97,9 +97,12 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
         return Reason::NotRead.into();
     }
     let (report, printed) = report(outcomes, &gate, options, Outside::default());
-    ending::of_run(&report, options.error_exitcode, options.require_cuda)
+    let required = options.cuda_required();
+    let ending = ending::of_run(&report, options.error_exitcode, required.is_some())
         .and(!unread.is_empty(), Reason::NotRead)
-        .and(!printed, Reason::NotWritten)
+        .and(!printed, Reason::NotWritten);
+    note_required(required, &ending);
+    ending
 }
 
 /// The report names the traces that could not be read, those without a process among them.

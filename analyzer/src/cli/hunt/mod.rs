@@ -141,7 +141,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target], unread: Vec<S
     report.coverage.unchecked.extend(unread);
     let written = Reporters::asked_for(&options).write(&report);
     keep(args, &options, &report, &output);
-    let mut ending = gate::ending::of_hunt(&report, options.error_exitcode, options.require_cuda);
+    let mut ending = gate::ending::of_hunt(&report, options.error_exitcode, options.require_cuda == Some(true));
     if let Some(signal) = signal {
         ending.note(Reason::Signal(signal));
     }
