@@ -2,9 +2,10 @@
 //!
 //! Owns the step from the critical sections of a kernel ([`crate::ranges::locks`]) to one launch of
 //! it, and the same step for claims and handovers ([`crate::ranges::claims`],
-//! [`crate::ranges::handovers`]). Only the accesses that the
-//! launch can make count: a look without the lock, for which a parameter asks that is not set,
-//! takes no lock away from the others. A lock for which a parameter asks is held where it is set.
+//! [`crate::ranges::handovers`]). Only the accesses that the launch can make count: a look without
+//! the lock, for which a parameter asks that is not set, takes no lock away from the others. A lock
+//! for which a parameter asks is held where it is set, and a launch that makes none of the updates
+//! of a lock holds it nowhere.
 //!
 //! # Bytes by lock
 //!
@@ -25,7 +26,7 @@ use crate::ranges::eval::Eval;
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use crate::ranges::locks::Held;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// A word of a lock that may lie anywhere.
@@ -38,7 +39,8 @@ const MAX_TOTAL: u32 = 100_000;
 /// Maximum number of locks by which the bytes behind one base are told apart.
 const MAX_PARTS: usize = 64;
 
-/// Where the words of locks lie, by the numbers of the accesses that go through them.
+/// Where the words of locks lie, by the numbers of the accesses that go through them. Accesses that
+/// the launch does not make are not in it.
 type Words = FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>;
 
 /// The byte sets of each lock, and of none.
@@ -119,9 +121,10 @@ impl<'a> HeldLocks<'a> {
     }
 }
 
-/// The lock that is held during an access in a launch.
+/// The lock that is held during an access in a launch. A launch that touches none of its words has
+/// not taken it, whichever way the code left for that.
 fn section(by: &Held, asked: bool, words: &Words) -> Option<Lock> {
-    let is_held = !by.words.is_empty() && (asked || !by.asked);
+    let is_held = by.words.iter().any(|k| words.contains_key(k)) && (asked || !by.asked);
     is_held.then(|| lock(by.words.iter(), words, LockRole::Section))
 }
 
@@ -142,15 +145,17 @@ fn lock<'a>(taken: impl Iterator<Item = &'a u32>, words: &Words, role: LockRole)
 
 fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
     let mut words = Words::default();
-    for k in analysis.locks.iter().flat_map(Held::all) {
-        words.entry(k).or_insert_with(|| {
-            let (access, reached) = (&analysis.graph.accesses[k as usize], analysis.reach(eval, k as usize));
-            let reached = reached.iter().map(|r| r.finished(Int::now));
-            let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
-            // Of several bases, any sum may be the address.
-            let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
-            resolved.map(word).collect()
-        });
+    let mut seen = FxHashSet::default();
+    for k in analysis.locks.iter().flat_map(Held::all).filter(|k| seen.insert(*k)) {
+        let (access, reached) = (&analysis.graph.accesses[k as usize], analysis.reach(eval, k as usize));
+        if reached.is_empty() {
+            continue;
+        }
+        let reached = reached.iter().map(|r| r.finished(Int::now));
+        let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
+        // Of several bases, any sum may be the address.
+        let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
+        words.insert(k, resolved.map(word).collect());
     }
     words
 }

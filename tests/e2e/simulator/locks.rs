@@ -120,7 +120,7 @@ fn judge_handovers(code: &str, options: &[&str]) {
         cases += 1;
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    assert_eq!(cases, 47, "{}{}", ended.out, ended.err);
+    assert_eq!(cases, 63, "{}{}", ended.out, ended.err);
 }
 
 #[test]

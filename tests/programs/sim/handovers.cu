@@ -1,6 +1,6 @@
 // Pairs of kernels on two streams that nothing orders: one writes data and then a flag, the other one
 // looks at the flag and reads the data. By each kind of store, look and mistake. And critical sections
-// whose lock a parameter asks for. Each pair has data with a size that no other has: for each, the program
+// whose lock a parameter asks for, or chooses the kind of. Each pair has data with a size that no other has: for each, the program
 // prints the size, what excuses the pair ("handover" or "locks"; "race": nothing), and the case.
 #include <unistd.h>
 #include <cstdio>
@@ -254,6 +254,53 @@ template <int A> void ask_all() {
     if constexpr (A + 1 < ASKS) ask_all<A + 1>();
 }
 
+// A critical section whose lock is of the kind that a parameter says: one of them is none.
+enum Way { NO_LOCK, SWAP_FENCES, ACQUIRE_RELEASE, SWAP_VOLATILE, WAYS };
+static const char *const ways[] = {"no lock", "atomicCAS with fences", "acquire and release", "atomicCAS, volatile store"};
+using WayLock = cuda::atomic_ref<int, cuda::thread_scope_device>;
+
+__device__ bool grab(int *lock, int way) {
+    if (way == NO_LOCK) return true;
+    if (way == ACQUIRE_RELEASE) {
+        int free = 0;
+        return WayLock(*lock).compare_exchange_strong(free, 1, cuda::memory_order_acquire, cuda::memory_order_relaxed);
+    }
+    if (atomicCAS(lock, 0, 1) != 0) return false;
+    __threadfence();
+    return true;
+}
+
+__device__ void drop(int *lock, int way) {
+    if (way == NO_LOCK) return;
+    if (way == ACQUIRE_RELEASE) return WayLock(*lock).store(0, cuda::memory_order_release);
+    __threadfence();
+    if (way == SWAP_VOLATILE) *(volatile int *)lock = 0;
+    else atomicExch(lock, 0);
+}
+
+__global__ void transfer(int *data, int *lock, int way, int seed) {
+    for (int turn = 0; turn < 4; turn++) {
+        while (!grab(lock, way)) {}
+        data[(seed + 5 * turn) % THREADS] += turn;
+        data[(seed + 3 * turn) % THREADS] -= turn;
+        drop(lock, way);
+    }
+}
+
+void choose(int first, int second) {
+    size_t size = 4096 + 16 * count++;
+    int *data, *lock;
+    CHECK(cudaMalloc(&data, size));
+    CHECK(cudaMemset(data, 0, size));
+    CHECK(cudaMalloc(&lock, 8));
+    CHECK(cudaMemset(lock, 0, 8));
+    CHECK(cudaDeviceSynchronize());
+    transfer<<<1, 1, 0, a>>>(data, lock, first, 0);
+    transfer<<<1, 1, 0, b>>>(data, lock, second, 15);
+    CHECK(cudaDeviceSynchronize());
+    printf("%zu %s chosen: %s, then %s\n", size, first && second ? "locks" : "race", ways[first], ways[second]);
+}
+
 int main() {
     cudaStream_t others[4];
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
@@ -263,6 +310,8 @@ int main() {
     ring<false>(), ring<true>();
     relay_all<1, 0>(others), relay_all<2, 0>(others), relay_all<3, 0>(others);
     ask_all<0>();
+    for (int first = 0; first < WAYS; first++)
+        for (int second = 0; second < WAYS; second++) choose(first, second);
     puts("done");
     return 0;
 }
