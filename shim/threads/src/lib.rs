@@ -20,6 +20,8 @@ use libc::{
     clockid_t, pthread_attr_t, pthread_barrier_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_t, sem_t,
     timespec,
 };
+// Defines the system calls that Rust's standard library makes here: see its `calls`.
+use signal_free as _;
 
 /// The shim's entry: an object, and whether it was acquired (or released).
 type Edge = unsafe extern "C" fn(u64, c_int);
