@@ -175,7 +175,6 @@ int main(int argc, char **argv) {
     CASE("mq_unlink", text(0, other), mq_unlink(mine)); mq_unlink(mqn);
     in_background("aio_read", aio_read, fd);
     in_background("aio_write", aio_write, fd);
-    CASE("clock_gettime cpu", , clock_gettime(CLOCK_PROCESS_CPUTIME_ID, (timespec *)mine));
     CASE("clock_gettime", , clock_gettime(CLOCK_MONOTONIC, (timespec *)mine));
     CASE("clock_gettime alarm", , clock_gettime(CLOCK_BOOTTIME_ALARM, (timespec *)mine));
     CASE("gettimeofday", , gettimeofday((timeval *)mine, 0));

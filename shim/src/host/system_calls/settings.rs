@@ -1,12 +1,11 @@
 //! Functions of the C library that ask the kernel about clocks, threads and the system, or set
 //! something there.
 //!
-//! Owns the table of those that are not as common as the ones in [`super::structures`].
+//! Owns the table of those that are not as common as the ones in [`super::structures`]. Not
+//! `clock_gettime`: it gets to the kernel for few clocks, and would cost all programs for these.
 
-use super::opening::{concerns, touch};
 use super::pieces::{PAGE, of, opens, path, reads, sized, writes};
 use super::{calls, passing};
-use crate::runtime::guard;
 
 passing! {
     clock_settime c"clock_settime" [reads(1, of::<libc::timespec>())];
@@ -35,16 +34,4 @@ passing! {
     capset c"capset" [opens(0, PAGE), opens(1, PAGE)];
     quotactl c"quotactl" [path(1), opens(3, PAGE)];
     ptrace c"ptrace" [opens(3, PAGE)];
-}
-
-/// Most clocks are read without the kernel, those of processes and threads are not. The shim reads
-/// clocks itself, where it may take no lock.
-fn clock(args: [usize; 6]) {
-    if !guard::is_inside() && concerns(args[1] as u64, args[1].saturating_add(of::<libc::timespec>()) as u64) {
-        touch(args[1] as *const _, of::<libc::timespec>(), true);
-    }
-}
-
-calls! {
-    clock_gettime c"clock_gettime" Taken(clock) true;
 }
