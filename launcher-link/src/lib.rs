@@ -5,12 +5,15 @@
 //! is for the launcher's user alone. A process that has become another user or has another root
 //! does not find it there. The second one has a name in the abstract namespace, which is in no
 //! folder (unix(7)). Everybody may connect to that one, so each message on it begins with a secret,
-//! which only the environment of the program holds.
+//! which only the environment of the program holds. A process that may have no socket leaves a link
+//! in the run's folder; where other users get through that folder, also in one below it that the
+//! secret names.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The variable with the path of the first socket.
 pub const SOCKET: &CStr = c"STREAMSAN_SOCKET";
@@ -181,6 +184,27 @@ pub fn tell(
     }
 }
 
+/// The folders for links, by the path of the first socket: that of the run, and the one for other
+/// users, which is not always there.
+pub fn link_folders(path: &OsStr, key: Option<Key<'_>>) -> impl Iterator<Item = PathBuf> {
+    let folder = Path::new(path).parent().filter(|folder| folder.is_absolute());
+    let below = folder.zip(key).map(|(folder, key)| folder.join(OsStr::from_bytes(key.secret)));
+    folder.map(Path::to_path_buf).into_iter().chain(below)
+}
+
+/// Leaves a link with this text for the launcher, `KIND-NUMBER`: it takes neither memory to share
+/// nor a descriptor. False: this process does not get to the folders.
+pub fn leave_link(path: &OsStr, key: Option<Key<'_>>, kind: &str, number: u64, text: &[u8]) -> bool {
+    // Room in any file system, and no link without a text.
+    let text = if text.is_empty() { b"?" } else { &text[..text.len().min(500)] };
+    let Ok(text) = CString::new(text) else { return false };
+    link_folders(path, key).any(|folder| {
+        let link = folder.join(format!("{kind}-{number}")).into_os_string();
+        // SAFETY: two C strings.
+        CString::new(link.as_bytes()).is_ok_and(|link| unsafe { libc::symlink(text.as_ptr(), link.as_ptr()) } == 0)
+    })
+}
+
 /// Sends one message. What it has no room for is cut off.
 fn send(socket: &OwnedFd, parts: &[&[u8]], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut bytes = parts.concat();
@@ -290,6 +314,14 @@ mod tests {
                 }
             }
         }
+        assert!(leave_link(path.as_os_str(), Some(key), "kind", 7, &[b'y'; 2 * ROOM]));
+        assert_eq!(std::fs::read_link(folder.join("kind-7")).expect("a link").as_os_str().len(), 500);
+        // The same name again: only the folder below is left.
+        assert!(!leave_link(path.as_os_str(), Some(key), "kind", 7, b"why"));
+        std::fs::create_dir(folder.join("secret")).expect("a folder");
+        assert!(leave_link(path.as_os_str(), Some(key), "kind", 7, b""));
+        assert_eq!(std::fs::read_link(folder.join("secret/kind-7")).expect("a link").as_os_str(), "?");
+        assert!(!leave_link(OsStr::new("run"), Some(key), "kind", 7, b"why"));
         // SAFETY: getuid has no preconditions.
         assert_eq!(peer(near.as_fd()).map(|peer| peer.uid).ok(), Some(unsafe { libc::getuid() }));
         let told = tell(nowhere.as_os_str(), None, Subject::Unchecked, b"", None);

@@ -9,11 +9,11 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use launcher_link::{Key, Subject};
 
@@ -88,13 +88,26 @@ fn note(why: &str) {
 }
 
 /// Tells the launcher by itself: this process may have become a user who can not write the file, or
-/// have a root without it. Standard error has the message anyway.
+/// have a root without it. Where no way is left, its exit code has to tell it.
 fn tell_launcher(why: &str) {
     let variable = |name: &CStr| crate::config::variable(name.to_str().ok()?);
     let Some(socket) = variable(launcher_link::SOCKET) else { return };
     let key = variable(launcher_link::KEY).unwrap_or_default();
     let key = Key::parse(key.as_encoded_bytes());
-    let _ = launcher_link::tell(&socket, key, Subject::NotSimulated, why.as_bytes(), None);
+    // A name for each link of this process.
+    static LEFT: AtomicU64 = AtomicU64::new(0);
+    let number = u64::from(std::process::id()) << 32 | LEFT.fetch_add(1, Ordering::Relaxed);
+    let told = launcher_link::tell(&socket, key, Subject::NotSimulated, why.as_bytes(), None).is_ok()
+        || launcher_link::leave_link(&socket, key, "refused", number, why.as_bytes());
+    if !told {
+        // SAFETY: a string that ends in NUL. The shim's function of this name has this type.
+        unsafe {
+            let shim = libc::dlsym(libc::RTLD_DEFAULT, c"streamsan_could_tell_nobody".as_ptr());
+            if !shim.is_null() {
+                std::mem::transmute::<*mut c_void, extern "C" fn()>(shim)();
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 /* Drops what it may do, and then uses CUDA for the first time: ten launches, "done". One racy pair of fills where told.
  *
  *   dropped WAY[,WAY...] [racy|ordered]
+ *   dropped WAY[,WAY...] fails     ends with 3
  *   WAY-WAY...                     the same, as the name of the program (for a folder of programs)
  * Exit code 77: this way is not to be had here. */
 #include "common.h"
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <sched.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
@@ -23,6 +27,18 @@ static void must(int ok) {
 /* A file system of its own over what is there. */
 static void cover(const char *folder) {
     must(mount("none", folder, "tmpfs", 0, "size=64k") == 0);
+}
+
+/* From now on this system call is an error. */
+static void forbid(unsigned call) {
+    struct sock_filter code[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 }
 
 static void drop(const char *way) {
@@ -69,6 +85,12 @@ static void drop(const char *way) {
     } else if (!strcmp(way, "files")) { /* None may grow: there is no memory to share either. */
         struct rlimit none = {0, 0};
         REQUIRE(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    } else if (!strcmp(way, "sockets")) forbid(SYS_socket);
+    else if (!strcmp(way, "links")) {
+        forbid(SYS_symlinkat);
+#ifdef SYS_symlink
+        forbid(SYS_symlink);
+#endif
     } else if (!strcmp(way, "exec")) {
         must(access(program, X_OK) == 0);
         execl(program, program, "none", rest, (char *)0);
@@ -91,7 +113,7 @@ int main(int argc, char **argv) {
     CHECK(cuStreamCreate(&b, 1));
     CHECK(cuEventCreate(&event, 2));
     for (unsigned i = 0; i < 10; i++) launch2(function, a, 1, i);
-    if (*rest) {
+    if (!strcmp(rest, "racy") || !strcmp(rest, "ordered")) {
         CHECK(cuMemAlloc_v2(&memory, 4096));
         CHECK(cuMemsetD8Async(memory, 1, 4096, a));
         if (!strcmp(rest, "ordered")) {
@@ -102,5 +124,5 @@ int main(int argc, char **argv) {
     }
     CHECK(cuCtxSynchronize());
     puts("done");
-    return 0;
+    return strcmp(rest, "fails") ? 0 : 3;
 }

@@ -55,6 +55,17 @@ impl RunFolder {
         }
         Err(last)
     }
+
+    /// Makes a folder in this one where all who know its name may leave links, if others get
+    /// through this one.
+    pub(crate) fn open_to_others(&self, name: &str) -> io::Result<()> {
+        if std::fs::metadata(&self.path)?.mode() & 0o001 == 0 {
+            return Ok(());
+        }
+        let below = self.path.join(name);
+        std::fs::create_dir(&below)?;
+        std::fs::set_permissions(&below, std::fs::Permissions::from_mode(0o1733))
+    }
 }
 
 /// Whether every user gets to what is in a folder.

@@ -5,6 +5,7 @@
 //! get there.
 
 use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use launcher_link::Subject;
+use launcher_link::{Key, Subject};
 use trace::ring::Ring;
 
 use crate::launcher::run_folder::RunFolder;
@@ -95,6 +96,9 @@ impl Server {
         // The folder may let others through.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let (far, key) = Door::by_name().ok().unzip();
+        if let Some(secret) = far.as_ref().and_then(|far: &Door| far.secret.as_deref()) {
+            folder.open_to_others(secret)?;
+        }
         let shared = Arc::new(Shared::default());
         let closed = Arc::new(AtomicBool::new(false));
         let accepting = [Some(near), far].into_iter().flatten().map(|door| {
@@ -125,21 +129,30 @@ impl Server {
     /// made without memory to share and without a descriptor; where they cannot, they send a
     /// message.
     pub(crate) fn unchecked(&self) -> Vec<String> {
-        let mut unchecked = lock(&self.shared.unchecked).clone();
-        for entry in std::fs::read_dir(&self.folder.path).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if let Some(pid) = name.to_str().and_then(|name| name.strip_prefix("unchecked-"))
-                && let Ok(why) = std::fs::read_link(entry.path())
-            {
-                unchecked.push(format!("process {pid}: {}", why.to_string_lossy()));
-            }
-        }
-        unchecked
+        let links = self.links("unchecked-").into_iter().map(|(pid, why)| format!("process {pid}: {why}"));
+        lock(&self.shared.unchecked).iter().cloned().chain(links).collect()
     }
 
     /// What the simulated GPU refused processes that could not write it into its file.
     pub(crate) fn refused(&self) -> Vec<String> {
-        lock(&self.shared.refused).clone()
+        let links = self.links("refused-").into_iter().map(|(_, why)| why);
+        lock(&self.shared.refused).iter().cloned().chain(links).collect()
+    }
+
+    /// What processes have left as links whose names begin like this: the rest of the name, and the
+    /// text.
+    fn links(&self, kind: &str) -> Vec<(String, String)> {
+        let (path, key) = (self.path(), self.key());
+        let entries = launcher_link::link_folders(&path, Key::parse(key.as_encoded_bytes()))
+            .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        let link = |entry: DirEntry| {
+            let name = entry.file_name();
+            let rest = name.to_str()?.strip_prefix(kind)?.to_string();
+            Some((rest, std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned()))
+        };
+        let mut links: Vec<_> = entries.filter_map(link).collect();
+        links.sort_unstable();
+        links
     }
 
     /// Collects the outcomes of all processes after the program has ended. A process that outlives

@@ -16,8 +16,9 @@
 //! can then be read anywhere.
 //!
 //! Symbolisation is lazy: definitions are only kept, and files are opened when the first stack that
-//! needs them is resolved. A missing file (one that is gone, replaced or damaged) leaves
-//! `module+0xoffset`; nothing here fails.
+//! needs them is resolved; those of a living process are held open until then (`held_objects`). A
+//! missing file (one that is gone, replaced or damaged) leaves `module+0xoffset`; nothing here
+//! fails.
 
 #![warn(unreachable_pub)]
 #![allow(rustdoc::private_intra_doc_links, reason = "the docs are for maintainers, who build them with private items")]
@@ -25,6 +26,7 @@
 mod callers;
 mod demangle;
 pub mod frame;
+mod held_objects;
 pub mod library;
 mod merge;
 mod object;
@@ -35,8 +37,10 @@ pub mod stack_text;
 pub mod stacks;
 pub mod torch;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use trace::{Op, PyCodeId, PyFrame, StackId};
 
@@ -46,6 +50,7 @@ pub use merge::entered_by;
 use crate::frame::{Frame, FrameKind};
 use crate::stacks::Stacks;
 use callers::Callers;
+use held_objects::Living;
 use object::{ObjectFile, SourceLocation};
 use python::CodeObject;
 use source::Sources;
@@ -89,6 +94,11 @@ pub struct Symbolizer {
     codes: HashMap<PyCodeId, CodeObject>,
     /// Opened files, by index of the module. `None`: no usable file.
     files: HashMap<usize, Option<ObjectFile>>,
+    /// The process, if it runs here and now, and its files that are held.
+    living: Option<Living>,
+    held: HashMap<usize, Arc<File>>,
+    /// Addresses of calls without a name, by index of the module, whose file cannot be read.
+    lost: BTreeMap<usize, BTreeSet<u64>>,
     /// Symbols from the trace, by index of the module and the file's own address.
     recorded: HashMap<(usize, u64), Vec<SourceLocation>>,
     sources: Sources,
@@ -117,8 +127,9 @@ impl Symbolizer {
     /// ignored.
     pub fn define(&mut self, op: &Op<'_>) {
         match op {
-            Op::Process { exe, cwd, .. } => {
+            Op::Process { pid, exe, cwd, .. } => {
                 self.recorded_files.program(exe.path());
+                self.living = Living::new(*pid, exe.path());
                 self.set_directory(cwd.path());
             }
             Op::Module { start, end, bias, path, build_id } => {
@@ -194,6 +205,17 @@ impl Symbolizer {
     pub fn module(&mut self, start: u64, end: u64, bias: u64, path: impl AsRef<Path>, build_id: &[u8]) {
         let file = path.as_ref().to_path_buf();
         self.recorded_files.module(&file, build_id);
+        if let Some(living) = &self.living {
+            // The same as before, whose path has got the kernel's mark of deleted files, say.
+            let is_same = |module: &Module| {
+                (module.start, module.end, &*module.build_id) == (start, end, build_id)
+                    && held_objects::named(&module.file) == held_objects::named(&file)
+            };
+            let earlier = self.modules.iter().rposition(is_same).and_then(|index| self.held.get(&index).cloned());
+            if let Some(held) = earlier.or_else(|| living.hold(&file, start, build_id)) {
+                self.held.insert(self.modules.len(), held);
+            }
+        }
         let path = file.to_string_lossy().into_owned();
         let module = Module { start, end, bias, path, file, build_id: build_id.to_vec() };
         self.modules.push(module);
@@ -289,7 +311,8 @@ impl Symbolizer {
         let module = &self.modules[index];
         // A build id tells by itself whether a file is the recorded one.
         let may_read = || !module.build_id.is_empty() || self.recorded_files.may_read(&module.file);
-        let open = || if may_read() { ObjectFile::find(&module.file, &module.build_id) } else { None };
+        let held = self.held.get(&index).map(Arc::as_ref);
+        let open = || may_read().then(|| ObjectFile::find(&module.file, &module.build_id, held)).flatten();
         let found = self.files.entry(index).or_insert_with(open).as_ref().map(|file| file.at(svma)).unwrap_or_default();
         // Their names come from a file of this machine, which is the recorded one.
         found.iter().filter_map(|place| place.file.as_deref()).for_each(|file| self.sources.trust(file));
@@ -305,6 +328,9 @@ impl Symbolizer {
         let found = self.places(index, svma);
         let module = &self.modules[index];
         if found.is_empty() {
+            if self.living.is_some() && module.file.is_absolute() && matches!(self.files.get(&index), Some(None)) {
+                self.lost.entry(index).or_default().insert(svma);
+            }
             let name = format!("{}+{:#x}", module.base_name(), svma.wrapping_add(1));
             return merge::NativeFrame::unknown(address, name, Some(&module.path));
         }
@@ -323,6 +349,12 @@ impl Stacks for Symbolizer {
 
     fn demangle(&self, name: &str) -> String {
         demangle(name)
+    }
+
+    fn lost(&self) -> Vec<(&str, u64)> {
+        let named =
+            |(index, places): (&usize, &BTreeSet<u64>)| Some((&*self.modules.get(*index)?.path, places.len() as u64));
+        self.lost.iter().filter_map(named).collect()
     }
 
     fn is_helper(&mut self, site: &Frame) -> bool {

@@ -4,6 +4,8 @@
 //! `/usr/lib/debug`, with its supplementary file) and the fall-back to the symbol table. Addresses
 //! are the file's own (`st_value`).
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
@@ -46,11 +48,12 @@ struct Symbol {
 }
 
 impl ObjectFile {
-    /// Opens the file. If it is missing or was replaced, opens a copy or its debug information
-    /// under the search path or the system's folder: by build id, or by name with the right build
-    /// id.
-    pub(crate) fn find(path: &Path, build_id: &[u8]) -> Option<Self> {
-        if let Some(file) = Self::open(path, build_id) {
+    /// Opens the file, which may be held open already. If it is missing or was replaced, opens a
+    /// copy or its debug information under the search path or the system's folder: by build id, or
+    /// by name with the right build id.
+    pub(crate) fn find(path: &Path, build_id: &[u8], held: Option<&File>) -> Option<Self> {
+        let held = held.and_then(|held| Self::held(held, path, build_id));
+        if let Some(file) = held.or_else(|| Self::open(path, build_id)) {
             return Some(file);
         }
         let by_id = build_id_files(build_id);
@@ -66,15 +69,26 @@ impl ObjectFile {
     /// Opens the file. `None` when it is missing, is no object file, or has another build id than
     /// the one recorded.
     pub(crate) fn open(path: &Path, build_id: &[u8]) -> Option<Self> {
-        let map = map(path)?;
-        let file = object::File::parse(&*map).ok()?;
+        Self::read(&map(path)?, path, path, build_id)
+    }
+
+    /// Reads a file that is open, whatever its path leads to by now.
+    fn held(file: &File, path: &Path, build_id: &[u8]) -> Option<Self> {
+        // The reader of debug information opens files by their names.
+        let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        Self::read(&map_file(file)?, path, &name, build_id)
+    }
+
+    /// Reads the bytes of a file, which can be opened under `name`.
+    fn read(bytes: &[u8], path: &Path, name: &Path, build_id: &[u8]) -> Option<Self> {
+        let file = object::File::parse(bytes).ok()?;
         let id = file.build_id().ok().flatten().unwrap_or_default();
         if !build_id.is_empty() && id != build_id {
             return None;
         }
         let mut this = Self { symbols: Vec::new(), names: String::new(), debug: None };
         if has_debug_info(&file) {
-            this.debug = load(path, &file);
+            this.debug = load(name, path, &file);
         } else {
             for candidate in separate_files(path, &file) {
                 let Some(map) = self::map(&candidate) else { continue };
@@ -84,7 +98,7 @@ impl ObjectFile {
                 }
                 this.add_symbols(&separate);
                 if has_debug_info(&separate) {
-                    this.debug = load(&candidate, &separate);
+                    this.debug = load(&candidate, &candidate, &separate);
                     break;
                 }
             }
@@ -169,23 +183,27 @@ fn from_debug_info(debug: &Loader, address: u64) -> Vec<SourceLocation> {
 }
 
 fn map(path: &Path) -> Option<Mmap> {
-    let file = local_files::open(path).ok()?;
+    map_file(&local_files::open(path).ok()?)
+}
+
+fn map_file(file: &File) -> Option<Mmap> {
     // SAFETY: the mapping is private and read-only. Truncating an object file while it is read is a
     // fault that every debugger shares. Installers replace files instead.
-    unsafe { Mmap::map(&file) }.ok()
+    unsafe { Mmap::map(file) }.ok()
 }
 
 fn has_debug_info(file: &object::File<'_>) -> bool {
     file.section_by_name(".debug_info").is_some_and(|section| section.size() > 0)
 }
 
-fn load(path: &Path, file: &object::File<'_>) -> Option<Loader> {
-    let supplementary = file.gnu_debugaltlink().ok().flatten().and_then(|(name, id)| {
-        let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
-        let beside = path.parent().map(|directory| directory.join(&name));
+/// The debug information of a file that can be opened under `name`.
+fn load(name: &Path, path: &Path, file: &object::File<'_>) -> Option<Loader> {
+    let supplementary = file.gnu_debugaltlink().ok().flatten().and_then(|(link, id)| {
+        let link = PathBuf::from(String::from_utf8_lossy(link).into_owned());
+        let beside = path.parent().map(|directory| directory.join(&link));
         beside.into_iter().chain(build_id_files(id)).find(|candidate| candidate.is_file())
     });
-    Loader::new_with_sup(path, supplementary).ok()
+    Loader::new_with_sup(name, supplementary).ok()
 }
 
 /// Places where separate debug information of a file may be, most trustworthy first.

@@ -21,6 +21,11 @@ pub trait Stacks: Send {
         let _ = site;
         false
     }
+    /// Object files that could not be read when names in them were asked for, and for how many
+    /// places of calls.
+    fn lost(&self) -> Vec<(&str, u64)> {
+        Vec::new()
+    }
     /// The text of a source line, when it can be read.
     fn source(&mut self, file: &str, line: u32) -> Option<String> {
         let _ = (file, line);

@@ -241,6 +241,37 @@ pub(crate) unsafe fn blocks<const A: u64, const B: u64>(at: u64, len: u64) -> [u
     unsafe { std::mem::transmute(sums) }
 }
 
+/// Whether this is a system call that passes addresses and that younger processors have in another
+/// form only.
+pub(crate) fn is_older_call(number: i64) -> bool {
+    matches!(
+        number,
+        libc::SYS_open
+            | libc::SYS_creat
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_access
+            | libc::SYS_readlink
+            | libc::SYS_unlink
+            | libc::SYS_rename
+            | libc::SYS_link
+            | libc::SYS_symlink
+            | libc::SYS_mkdir
+            | libc::SYS_rmdir
+            | libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_utime
+            | libc::SYS_utimes
+            | libc::SYS_poll
+            | libc::SYS_select
+            | libc::SYS_pipe
+            | libc::SYS_epoll_wait
+            | libc::SYS_time
+            | libc::SYS_getdents
+            | libc::SYS_arch_prctl
+    )
+}
+
 /// The body of a wrapper that jumps to the driver's function in a slot; `$find` gets the function's
 /// number where there is none yet.
 macro_rules! jump_to_slot {

@@ -15,7 +15,7 @@ use super::core::Core;
 use crate::host::touches;
 use crate::runtime::lifecycle::{self, StartTurn};
 use crate::runtime::options::{self, Options};
-use crate::runtime::{attach, handle_cache, stderr};
+use crate::runtime::{attach, handle_cache, stderr, untold};
 
 #[unsafe(link_section = "streamsan_state")]
 static CORE: AtomicPtr<Core> = AtomicPtr::new(std::ptr::null_mut());
@@ -85,6 +85,13 @@ fn start() -> Option<&'static Core> {
 /// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as
 /// long as that one lives; then the exit code is replaced if the user asked for it.
 pub fn at_exit() {
+    end_checked();
+    if untold::is_left_to_tell() {
+        end_with(UNCHECKED_RUN);
+    }
+}
+
+fn end_checked() {
     let core = CORE.load(Ordering::Acquire);
     if core.is_null() {
         if UNCHECKED.load(Ordering::Relaxed) == std::process::id() {

@@ -12,7 +12,7 @@ use launcher_link::Subject;
 use trace::ring::{LARGEST_PAGE, Producer, Ring, RingError};
 
 use super::options::{self, Options};
-use super::spawn;
+use super::{spawn, untold};
 
 /// How this process is connected.
 pub struct Attached {
@@ -63,21 +63,15 @@ pub fn attach(options: &Options) -> Result<Attached, AttachError> {
 
 /// Tells the launcher, if there is one, why this process is not checked. It has no ring to say it
 /// in, and perhaps no descriptor to say it through: a link in the launcher's folder needs neither.
-/// Where the folder is out of reach, a message says it.
+/// Where the folder is out of reach, a message says it, and where that is forbidden, the exit code
+/// of this process.
 pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
     let Some(socket) = options::socket() else { return };
-    let Some(folder) = std::path::Path::new(socket).parent().filter(|folder| folder.is_absolute()) else { return };
-    let link = folder.join(format!("unchecked-{}", std::process::id()));
-    let mut why = why.to_string().into_bytes();
-    why.truncate(500);
-    let text = |bytes: Vec<u8>| std::ffi::CString::new(bytes).ok();
-    if let (Some(why), Some(link)) = (text(why), text(link.into_os_string().into_encoded_bytes())) {
-        // SAFETY: two C strings.
-        let linked = unsafe { libc::symlink(why.as_ptr(), link.as_ptr()) } == 0;
-        if !linked {
-            // It has been said on standard error, and there is no third way.
-            let _ = launcher_link::tell(socket, options::key(), Subject::Unchecked, why.as_bytes(), None);
-        }
+    let (why, key) = (why.to_string(), options::key());
+    let told = launcher_link::leave_link(socket, key, "unchecked", std::process::id().into(), why.as_bytes())
+        || launcher_link::tell(socket, key, Subject::Unchecked, why.as_bytes(), None).is_ok();
+    if !told {
+        untold::note();
     }
 }
 

@@ -19,3 +19,4 @@ pub mod options;
 pub mod spawn;
 pub mod stderr;
 pub mod thread_state;
+pub mod untold;

@@ -50,7 +50,9 @@ impl CopyEnd {
         if width == 0 || height == 0 || depth == 0 {
             return (self.at, 0);
         }
-        (self.at, self.row(height - 1, depth - 1).wrapping_sub(self.at).wrapping_add(width))
+        let steps = |count: u64, size: u64| u128::from(count - 1) * u128::from(size);
+        let len = u128::from(width) + steps(height, self.pitch) + steps(depth, self.layer);
+        (self.at, u64::try_from(len).unwrap_or(u64::MAX))
     }
 }
 

@@ -13,8 +13,8 @@
 //! A program that does not communicate with its host functions thus makes all calls up to its next
 //! wait first. What holding costs is bounded: see [`BUDGET`].
 
-use std::cell::Cell;
-use std::collections::HashSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,8 @@ pub(super) struct Late {
     quiet: Option<Quiet>,
     looked: Option<Instant>,
     spent: Duration,
+    /// An operation that a thread waits for, or did, and some that lead to it.
+    waited: RefCell<Option<(OpId, HashSet<OpId>)>>,
     /// Threads that wait until nothing is left to run.
     pub(super) drains: usize,
 }
@@ -124,23 +126,44 @@ impl Core {
 
     /// Whether an operation or one that comes after it is such.
     fn leads(&self, from: OpId, is_such: impl Fn(&Core, OpId) -> bool) -> bool {
-        let (mut seen, mut todo) = (HashSet::new(), vec![from]);
-        while let Some(id) = todo.pop() {
-            if is_such(self, id) {
-                return true;
+        !self.way(from, is_such).is_empty()
+    }
+
+    /// The operations on a way from one to the first that is such: that one first. Empty: there is
+    /// none.
+    fn way(&self, from: OpId, is_such: impl Fn(&Core, OpId) -> bool) -> Vec<OpId> {
+        let (mut before, mut todo) = (HashMap::new(), vec![(from, from)]);
+        while let Some((id, by)) = todo.pop() {
+            if before.contains_key(&id) {
+                continue;
             }
-            if seen.insert(id)
-                && let Some(op) = self.ops.get(&id)
-            {
-                todo.extend_from_slice(&op.next);
+            before.insert(id, by);
+            if is_such(self, id) {
+                let back = |id: &OpId| before.get(id).copied().filter(|by| by != id);
+                return std::iter::successors(Some(id), back).collect();
+            }
+            if let Some(op) = self.ops.get(&id) {
+                todo.extend(op.next.iter().map(|next| (*next, id)));
             }
         }
-        false
+        Vec::new()
     }
 
     /// Whether a thread waits for an operation or for one that comes after it.
     fn is_waited_for(&self, id: OpId) -> bool {
-        self.leads(id, |core, op| core.ops.get(&op).is_some_and(|op| !op.waits.is_empty()))
+        let waits = |core: &Core, op: OpId| core.ops.get(&op).is_some_and(|op| !op.waits.is_empty());
+        // Functions that queue up behind each other all ask, and have one answer.
+        let mut known = self.late.waited.borrow_mut();
+        if let Some((target, way)) = &*known
+            && way.contains(&id)
+            && waits(self, *target)
+        {
+            return true;
+        }
+        let way = self.way(id, waits);
+        let Some(target) = way.first() else { return false };
+        *known = Some((*target, way.iter().copied().collect()));
+        true
     }
 
     /// Holds the functions no longer of which this is so. One part of the time counts.

@@ -449,3 +449,23 @@ fn host_code_is_held_for_a_bounded_time_in_all() {
     assert_eq!(*log.lock().unwrap(), (0..2000).collect::<Vec<_>>());
     assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_long_queue_of_host_code_takes_as_long_as_it_has_entries() {
+    let s = scheduler("schedule=eager");
+    let ran = Arc::new(AtomicUsize::new(0));
+    let stream = s.add_stream(CTX, StreamKind::NonBlocking);
+    let start = Instant::now();
+    let mut last = OpId(0);
+    for _ in 0..40_000 {
+        let ran = ran.clone();
+        let work = Work::Host(Box::new(move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        }));
+        last = s.submit(stream, work, &[]);
+    }
+    s.wait(&[last]);
+    assert_eq!(ran.load(Ordering::Relaxed), 40_000);
+    // A look at all that is queued up behind each one took minutes.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}

@@ -382,3 +382,68 @@ fn info() -> (usize, usize) {
     ok!(cuMemGetInfo_v2(&mut free, &mut total));
     (free, total)
 }
+
+#[test]
+fn copies_with_numbers_that_lead_out_of_any_memory_are_refused() {
+    let gpu = gpu();
+    let s = stream(CU_STREAM_NON_BLOCKING);
+    let (from, to) = (alloc(512), alloc(512));
+    let mut array = CUarray::NULL;
+    let shape = CUDA_ARRAY3D_DESCRIPTOR {
+        Width: 64,
+        Height: 4,
+        Depth: 2,
+        Format: CU_AD_FORMAT_UNSIGNED_INT8,
+        NumChannels: 1,
+        Flags: 0,
+    };
+    ok!(cuArray3DCreate_v2(&mut array, &shape));
+    type Field = fn(&mut CUDA_MEMCPY3D) -> &mut usize;
+    // Of arrays, pitch and height are not looked at.
+    let fields: [(Field, bool); 13] = [
+        (|copy| &mut copy.srcXInBytes, true),
+        (|copy| &mut copy.srcY, true),
+        (|copy| &mut copy.srcZ, true),
+        (|copy| &mut copy.srcPitch, false),
+        (|copy| &mut copy.srcHeight, false),
+        (|copy| &mut copy.dstXInBytes, true),
+        (|copy| &mut copy.dstY, true),
+        (|copy| &mut copy.dstZ, true),
+        (|copy| &mut copy.dstPitch, false),
+        (|copy| &mut copy.dstHeight, false),
+        (|copy| &mut copy.WidthInBytes, true),
+        (|copy| &mut copy.Height, true),
+        (|copy| &mut copy.Depth, true),
+    ];
+    for kinds in [0, 1, 2, 3] {
+        let kind = |is_array: bool| if is_array { CU_MEMORYTYPE_ARRAY } else { CU_MEMORYTYPE_DEVICE };
+        let plain = CUDA_MEMCPY3D {
+            srcMemoryType: kind(kinds & 1 != 0),
+            srcDevice: from,
+            srcArray: array,
+            srcPitch: 64,
+            srcHeight: 4,
+            dstMemoryType: kind(kinds & 2 != 0),
+            dstDevice: to,
+            dstArray: array,
+            dstPitch: 64,
+            dstHeight: 4,
+            WidthInBytes: 64,
+            Height: 4,
+            Depth: 2,
+            ..CUDA_MEMCPY3D::zeroed()
+        };
+        ok!(cuMemcpy3DAsync_v2(&plain, s));
+        for (at, (field, always)) in fields.iter().enumerate() {
+            for number in [usize::MAX, usize::MAX / 3, 1 << 63, 1 << 57, usize::MAX - 63] {
+                let mut copy = plain;
+                *field(&mut copy) = number;
+                let answer = cu!(cuMemcpy3DAsync_v2(&copy, s));
+                let is_used = *always || kinds & (if at < 5 { 1 } else { 2 }) == 0;
+                assert_eq!(answer == CUresult::ERROR_INVALID_VALUE, is_used, "{kinds} {at} {number:x}: {answer:?}");
+            }
+        }
+    }
+    ok!(cuStreamSynchronize(s));
+    drop(gpu);
+}

@@ -9,11 +9,57 @@ fn run(how: &str, options: &[&str]) -> Ended {
     end(streamsan(options).arg("--").arg(program).arg(how))
 }
 
+/// Those of which the second thread need not take part.
+const WAYS: [&str; 32] = [
+    "mutex",
+    "mutex, tried",
+    "mutex, timed",
+    "mutex, by a clock",
+    "condition",
+    "condition, timed",
+    "condition, by a clock",
+    "lock",
+    "lock, timed",
+    "lock, by a clock",
+    "lock, timed write",
+    "lock, write by a clock",
+    "semaphore",
+    "semaphore, timed",
+    "semaphore, by a clock",
+    "spin lock",
+    "once",
+    "C11 mutex",
+    "C11 mutex, tried",
+    "C11 mutex, timed",
+    "C11 condition",
+    "C11 condition, timed",
+    "C11 once",
+    "ending",
+    "ending, exit",
+    "ending, cancelled",
+    "ending, destructor",
+    "ending, tried",
+    "ending, timed",
+    "ending, by a clock",
+    "C11 ending",
+    "C11 ending, exit",
+];
+
 #[test]
 fn every_way_of_handing_over_is_seen() {
-    for how in ["mutex", "condition", "lock", "semaphore", "barrier", "making", "ending"] {
+    for how in WAYS.into_iter().chain(["barrier", "making"]) {
         let ended = run(how, &["run", "--host-order", "threads"]);
         assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{how}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_thread_that_takes_no_part_is_given_nothing() {
+    for how in WAYS {
+        let program = build::c_program("host_order.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+        let mut command = streamsan(["run", "--host-order", "threads", "--"]);
+        let ended = end(command.arg(program).args([how, "unseen"]));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{how}: {}", ended.err);
     }
 }
 

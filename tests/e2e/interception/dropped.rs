@@ -120,6 +120,32 @@ fn one_that_drops_all_and_has_no_memory_to_share_is_named() {
     }
 }
 
+/// Without sockets, and in one case without links: the launcher's folder is there, or one for other
+/// users in it; or neither is in reach.
+#[test]
+fn one_that_may_have_no_socket_is_never_green() {
+    let near = ["sockets", "nonewprivs,sockets", "fork,sockets", "setuid,sockets", "groups,setgid,setuid,sockets"];
+    let far = ["chroot,sockets", "mounts,sockets", "chroot,setuid,sockets", "setuid,sockets,links", "sockets,links"];
+    // Of the latter no more than these may be in reach of an ordinary user.
+    let (mut told, mut untold) = (0, 0);
+    for way in near.into_iter().chain(far) {
+        let Some(_) = bare(&[way]) else { continue };
+        let ended = end(streamsan(["run", "--"]).arg(program()).arg(way));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(70), "done\n"), "{way}: {}", ended.err);
+        assert!(ended.err.contains("can not check this process"), "{way}: {}", ended.err);
+        let named = ended.err.matches("streamsan: ERROR: not checked: process ").count();
+        assert_eq!(named, usize::from(near.contains(&way)), "{way}: {}", ended.err);
+        *(if near.contains(&way) { &mut told } else { &mut untold }) += 1;
+        // The program's own code says more.
+        let failed = end(streamsan(["run", "--"]).arg(program()).args([way, "fails"]));
+        assert_eq!((failed.code(), failed.out.as_str()), (Some(3), "done\n"), "{way}: {}", failed.err);
+        // A part of the program that has nothing to tell keeps its code, too.
+        let off = end(streamsan(["run", "--off", "--"]).arg(program()).arg(way));
+        assert_eq!((off.code(), off.out.as_str()), (Some(0), "done\n"), "{way}: {}", off.err);
+    }
+    assert!(told >= 3 && untold >= 1, "{told} {untold}");
+}
+
 /// Copies of the program whose names say which way they go.
 fn folder_of(ways: &[&str], folder: &Path) -> usize {
     let ways: Vec<_> = ways.iter().filter(|way| bare(&[&way.replace('-', ",")]).is_some()).collect();

@@ -1,21 +1,18 @@
 //! `--host-accesses` protects pages that the program uses for other things: their protection and
 //! mapping, stacks, locks of the C library, and what calls hand to Linux stay as they are.
 //!
-//! Runs `tests/programs/sim/host_pages.cu` on the simulated GPU, observed and not.
+//! Runs `tests/programs/sim/host_pages.cu` and `host_calls.cu` on the simulated GPU, observed and
+//! not.
 
 use std::path::PathBuf;
 
+use tests::build;
 use tests::run::{Ended, end, streamsan};
-use tests::{build, product};
 
 const KINDS: [&str; 3] = ["pinned", "managed", "registered"];
 
 fn program() -> Option<PathBuf> {
-    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
-        return None;
-    }
-    let file = product::root().join("tests/programs/sim/host_pages.cu");
-    Some(build::cuda_program(&file, "shared", &[]).unwrap_or_else(|e| panic!("{e}")))
+    build::cuda_program_if_possible("sim/host_pages.cu", "shared", &[])
 }
 
 fn run(program: &PathBuf, options: &[&str], words: &[&str]) -> Ended {
@@ -60,4 +57,20 @@ fn locks_and_streams_of_the_c_library_may_lie_there() {
 #[test]
 fn structures_paths_and_lists_there_reach_linux() {
     unharmed("calls", 5, false);
+}
+
+#[test]
+fn rarer_calls_reach_linux_as_well() {
+    let Some(program) = build::cuda_program_if_possible("sim/host_calls.cu", "shared", &["-w", "-lrt"]) else { return };
+    for kind in KINDS {
+        let bare = run(&program, &["--off"], &[kind]);
+        let (calls, work) = (bare.out.lines().count(), bare.out.matches(": works\n").count());
+        let what = format!("{kind}: {:?} {calls} {work} {}{}", bare.code(), bare.out, bare.err);
+        assert!(bare.code() == Some(0) && calls > 100 && work > 70, "{what}");
+        let watched = run(&program, &["--host-accesses"], &[kind]);
+        assert_eq!((watched.code(), &watched.out), (Some(0), &bare.out), "{kind}: {}", watched.err);
+        let racy = run(&program, &["--host-accesses"], &[kind, "racy"]);
+        assert_eq!((racy.code(), &racy.out), (Some(66), &bare.out), "{kind}: {}", racy.err);
+        assert!(racy.err.contains(": the host "), "{kind}: {}", racy.err);
+    }
 }

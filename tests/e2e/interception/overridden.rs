@@ -13,8 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tests::build;
+use object::{Object, ObjectSymbol};
 use tests::run::{Ended, end_within, streamsan};
+use tests::{build, product};
+
+/// The functions that StreamSan's libraries take from nobody.
+const LIST: &str = include_str!("../../../signal-free/wrapped_calls.txt");
 
 /// The program with functions of its own under these names, seen by every library.
 fn program(functions: &[&str]) -> PathBuf {
@@ -66,11 +70,40 @@ fn a_program_may_answer_for_the_environment() {
 
 #[test]
 fn no_function_of_the_program_is_called_in_place_of_the_c_librarys() {
-    let all: Vec<&str> = include_str!("../../../signal-free/wrapped_calls.txt").lines().collect();
-    is_checked(&program(&all), "plain");
+    let all = program(&LIST.lines().collect::<Vec<_>>());
+    is_checked(&all, "plain");
+    let ended = run(&all, &["--host-order", "threads", "--host-accesses"], &["plain"]);
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "answered 0, called:\n"), "{}", ended.err);
     // Each by itself as well: the others might stand before it.
     for name in ["socket", "connect", "sendmsg", "getrandom", "close"] {
         is_checked(&program(&[name]), "plain");
+    }
+}
+
+#[test]
+fn no_library_of_ours_asks_the_loader_for_these_functions() {
+    let folder = product::bin().to_path_buf();
+    let mut seen = Vec::new();
+    for folder in [folder.clone(), folder.join("sim"), folder.join("tsan")] {
+        for file in std::fs::read_dir(&folder).expect("part of the product") {
+            let path = file.expect("readable").path();
+            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+            if path.is_symlink() || !name.contains(".so") {
+                continue;
+            }
+            let bytes = std::fs::read(&path).expect("readable");
+            let object = object::File::parse(&*bytes).expect("an object");
+            let asked: Vec<&str> = (object.dynamic_symbols())
+                .filter(|symbol| symbol.is_undefined())
+                .filter_map(|symbol| symbol.name().ok())
+                .filter(|name| LIST.lines().any(|listed| listed == *name))
+                .collect();
+            assert_eq!(asked, <[&str; 0]>::default(), "{name}");
+            seen.push(name);
+        }
+    }
+    for library in ["", "_threads", "_host", "_mpi", "_sim", "_sim_cudart"] {
+        assert!(seen.contains(&format!("libstreamsan{library}.so")), "{library}: {seen:?}");
     }
 }
 

@@ -35,6 +35,8 @@ fn a_refusal_ends_with_70_and_its_name() {
         ("child", "cudaImportExternalMemory is not simulated"),
         ("user", "cudaImportExternalMemory is not simulated"),
         ("root", "cudaImportExternalMemory is not simulated"),
+        ("user alone", "cudaImportExternalMemory is not simulated"),
+        ("root alone", ""),
         ("kernel", "kernel `strange` was refused: Unsupported(frobnicate.u32)"),
         ("function", "symbol `nowhere` used by `calls` is defined nowhere"),
         ("texture", "a view of a texture's resource is not simulated"),
@@ -48,7 +50,9 @@ fn a_refusal_ends_with_70_and_its_name() {
             }
             assert_eq!((ended.code(), ended.out.as_str()), (Some(70), "done\n"), "{how}: {}", ended.err);
             let errors = errors(&ended);
-            assert!(errors.len() == 1 && errors[0].contains(named), "{how}: {}", ended.err);
+            // Where nothing reaches the launcher, the exit code is the program's.
+            let is_named = errors.len() == 1 && !named.is_empty() && errors[0].contains(named);
+            assert!(is_named || (named.is_empty() && errors.is_empty()), "{how}: {}", ended.err);
             // In a loop too it is said once by the simulator.
             assert_eq!(ended.err.matches("streamsan-sim: ").count(), 1, "{how}: {}", ended.err);
         }

@@ -57,6 +57,32 @@ fn code_is_read_from_files_that_were_replaced() {
             }
             assert_eq!(ended.code(), Some(code), "{what}");
             assert!(rest != "racy" || ended.err.contains("1 certain"), "{what}");
+            // Its functions have names, or the report says why not.
+            let has_names = ended.err.contains("  work  ");
+            let file = if library.is_some() { "library.so" } else { "program" };
+            let is_said = ended.err.contains("names of functions in ") && ended.err.contains(file);
+            let may_miss = library.is_some() && when == "early" && *way != "keep";
+            assert!(rest != "racy" || has_names || may_miss && is_said, "{what}");
+            assert!(has_names != is_said || rest == "ordered", "{what}");
+        }
+    }
+}
+
+#[test]
+fn code_that_does_not_fit_into_the_ring_is_named() {
+    let Some(program) = compiled(&["-ldl"]) else { return };
+    let folder = build::scratch("replaced-large");
+    for (place, way) in [("memory", "keep"), ("large", "keep"), ("large", "delete"), ("large", "other")] {
+        for (rest, code) in [("racy", 66), ("ordered", 0)] {
+            let words = [place, way, "early", rest];
+            let fits = end(&folder, &program, None, &[], &words);
+            assert_eq!(fits.code(), Some(code), "{words:?}: {}", fits.err);
+            let lost = end(&folder, &program, None, &["--ring-mib", "1"], &words);
+            // The simulated GPU measures what kernels touch whose code is not known.
+            let code = Some(code).filter(|code| *code != 0).unwrap_or(70);
+            assert_eq!((lost.code(), lost.out.as_str()), (Some(code), "done\n"), "{words:?}: {}", lost.err);
+            let named = "ERROR: lost, and not checked: Image larger than half the ring (raise ring-mib): 1";
+            assert!(lost.err.contains(named), "{words:?}: {}", lost.err);
         }
     }
 }

@@ -2,7 +2,8 @@
 // the same bytes, ordered by an event or not.
 //
 //   replaced FILE WAY WHEN racy|ordered
-// FILE: "self", a shared library made of this source, or "module" (PTX in a file of the working folder).
+// FILE: "self", a shared library made of this source, "module" (PTX in a file of the working folder), "large" (the same with
+// 1 MiB of comments), or "memory" (that in memory).
 // WAY: keep, delete, rename, other (a copy of "decoy" takes the name), write (a new file of this name), link (to "decoy").
 // "decoy" is a file of the working folder.
 // WHEN: early (before the first call of CUDA), late (between the launches of two kernels).
@@ -66,7 +67,8 @@ template <class F> static F driver(const char *name) {
 
 extern "C" int work(const char *name, const char *way, const char *when, const char *rest) {
     const int n = 1 << 12;
-    bool early = !strcmp(when, "early"), module = !strcmp(name, "module");
+    bool early = !strcmp(when, "early"), memory = !strcmp(name, "memory"), large = memory || !strcmp(name, "large");
+    bool module = large || !strcmp(name, "module");
     std::string file = module ? "put.ptx" : name;
     if (early && !module) replace(file, way);
     int *one;
@@ -80,9 +82,12 @@ extern "C" int work(const char *name, const char *way, const char *when, const c
         // Never through a link that an earlier run has left.
         unlink(file.c_str());
         FILE *to = fopen(file.c_str(), "wx");
-        must(to && fputs(text, to) >= 0 && !fclose(to), "a file");
+        std::string all = text;
+        while (large && all.size() < 1 << 20) all += "// Nothing that any compiler would look at.\n";
+        must(to && fputs(all.c_str(), to) >= 0 && !fclose(to), "a file");
         CUmodule loaded;
-        must(!driver<CUresult (*)(CUmodule *, const char *)>("cuModuleLoad")(&loaded, file.c_str()), "a module");
+        const char *load = memory ? "cuModuleLoadData" : "cuModuleLoad", *from = memory ? all.c_str() : file.c_str();
+        must(!driver<CUresult (*)(CUmodule *, const char *)>(load)(&loaded, from), "a module");
         must(!driver<CUresult (*)(CUfunction *, CUmodule, const char *)>("cuModuleGetFunction")(&put, loaded, "put"), "put");
         replace(file, way);
     }

@@ -59,8 +59,13 @@ impl Analysis {
         let breaches = breaches.iter().map(|raw| breach(raw, &mut elaborator)).collect();
         let hints = observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
         let faults = faults(state.submissions.faults.failures(), &mut elaborator);
+        let process = elaborator.names.process.clone();
+        for (file, places) in facts.stacks.lost() {
+            let what = format!("names of functions in {file}, which was deleted or replaced, or may not be read");
+            *coverage.unobserved.entry(what).or_default() += places;
+        }
         let outcome = Outcome {
-            process: elaborator.names.process.clone(),
+            process,
             member: observers.member.as_ref().map(Member::id),
             findings,
             withdrawn,

@@ -6,13 +6,16 @@
 //! nothing of ours is on the stack when the call blocks or its thread is cancelled. Does not cover
 //! what bypasses the C library (`io_uring`, raw system calls).
 //!
-//! [`structures`] has the functions that pass structures, paths and lists, [`mappings`] those after
-//! which pages belong to the program for good: it changes their mapping, has a stack there, or the
-//! C library keeps its own state there.
+//! [`structures`], [`paths`], [`queues`] and [`settings`] have the functions that pass structures,
+//! paths and lists, [`mappings`] those after which pages belong to the program for good: it changes
+//! their mapping, has a stack there, or the C library keeps its own state there.
 
 pub mod mappings;
 pub mod opening;
+pub mod paths;
 pub mod pieces;
+pub mod queues;
+pub mod settings;
 pub mod structures;
 
 use std::ffi::CStr;
@@ -38,9 +41,12 @@ enum Buffer {
     CheckedItems,
     /// Second argument: a vector; third: of how many.
     Vector,
+    /// As [`Buffer::Vector`]; fourth argument: a vector in the process that the first one names;
+    /// fifth: of how many.
+    Vectors,
     /// Second argument: a message with a vector.
     Message,
-    /// Second argument: messages; third: how many.
+    /// Second argument: messages; third: how many; fifth: until when, if `true`.
     Messages,
     /// First argument: the number of a system call; what it means decides about the others.
     Number,
@@ -66,7 +72,7 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
     const MOST: usize = 1024;
     // What is passed may be wrong, and then the kernel says so: it is read only where it can be.
     let readable = |at: usize, len: usize| at.is_multiple_of(8) && readable(at, len);
-    let vector = |at: usize, count: usize| {
+    let vector_of = |at: usize, count: usize, writes: bool| {
         if count == 0 || count > MOST || !readable(at, count * size_of::<libc::iovec>()) {
             return;
         }
@@ -74,6 +80,7 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
         let pieces = unsafe { std::slice::from_raw_parts(at as *const libc::iovec, count) };
         pieces.iter().for_each(|piece| touch(piece.iov_base, piece.iov_len, writes));
     };
+    let vector = |at: usize, count: usize| vector_of(at, count, writes);
     let message = |at: usize| {
         if readable(at, size_of::<libc::msghdr>()) {
             // SAFETY: just found readable and aligned.
@@ -89,8 +96,19 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
         Buffer::Items => touch(args[0] as *const std::ffi::c_void, args[1].saturating_mul(args[2]), writes),
         Buffer::CheckedItems => touch(args[0] as *const std::ffi::c_void, args[2].saturating_mul(args[3]), writes),
         Buffer::Vector => vector(args[1], args[2]),
+        Buffer::Vectors => {
+            vector(args[1], args[2]);
+            open_pages(args[3] as u64, args[4].min(MOST) as u64 * size_of::<libc::iovec>() as u64);
+            if args[0] == std::process::id() as usize {
+                // What is written here is read there.
+                vector_of(args[3], args[4], !writes);
+            }
+        }
         Buffer::Message => message(args[1]),
         Buffer::Messages => {
+            if writes {
+                open_pages(args[4] as u64, size_of::<libc::timespec>() as u64);
+            }
             (0..args[2].min(MOST)).for_each(|i| message(args[1].saturating_add(i * size_of::<libc::mmsghdr>())));
         }
         Buffer::Number => {
@@ -160,6 +178,13 @@ macro_rules! calls {
 }
 use calls;
 
+macro_rules! passing {
+    ($($name:ident $text:literal [$($piece:expr),* $(,)?];)*) => {
+        calls! { $($name $text Pieces(const { &[$($piece),*] }) true;)* }
+    };
+}
+use passing;
+
 // With `_FORTIFY_SOURCE`, as Ubuntu's compilers have it by default, programs call the names that
 // end in `_chk`.
 calls! {
@@ -188,14 +213,14 @@ calls! {
     preadv64 c"preadv64" Vector true;
     preadv2 c"preadv2" Vector true;
     preadv64v2 c"preadv64v2" Vector true;
-    process_vm_readv c"process_vm_readv" Vector true;
+    process_vm_readv c"process_vm_readv" Vectors true;
     vmsplice c"vmsplice" Vector false;
     writev c"writev" Vector false;
     pwritev c"pwritev" Vector false;
     pwritev64 c"pwritev64" Vector false;
     pwritev2 c"pwritev2" Vector false;
     pwritev64v2 c"pwritev64v2" Vector false;
-    process_vm_writev c"process_vm_writev" Vector false;
+    process_vm_writev c"process_vm_writev" Vectors false;
     recvmsg c"recvmsg" Message true;
     recvmmsg c"recvmmsg" Messages true;
     sendmsg c"sendmsg" Message false;

@@ -2,6 +2,8 @@
 //!
 //! Owns the ways to say it, and the same of system calls by their numbers.
 
+use crate::arch;
+
 use super::opening::{concerns, open_pages, readable, touch};
 
 /// What an argument points to.
@@ -17,6 +19,8 @@ enum Size {
     Bytes(usize),
     /// As many as another argument says.
     Argument(usize),
+    /// As many as another argument says, and some more.
+    Beyond(usize, usize),
     /// As many items as another argument says, of so many bytes.
     Items(usize, usize),
     /// A text ends with a zero.
@@ -53,6 +57,10 @@ pub(super) const fn sized(argument: usize, by: usize) -> Piece {
     Piece { argument, size: Size::Argument(by), how: How::Opens }
 }
 
+pub(super) const fn beyond(argument: usize, by: usize, more: usize) -> Piece {
+    Piece { argument, size: Size::Beyond(by, more), how: How::Opens }
+}
+
 pub(super) const fn items(argument: usize, count: usize, bytes: usize) -> Piece {
     Piece { argument, size: Size::Items(count, bytes), how: How::Opens }
 }
@@ -83,6 +91,7 @@ impl Piece {
         let len = match self.size {
             Size::Bytes(bytes) => bytes,
             Size::Argument(by) => args[by],
+            Size::Beyond(by, more) => args[by].saturating_add(more),
             Size::Items(count, bytes) => args[count].saturating_mul(bytes),
             Size::Text => return open_text(start),
             Size::Texts => return open_texts(start),
@@ -100,8 +109,8 @@ fn open_text(start: usize) {
     /// More than the kernel takes of a path, and of an argument.
     const MOST: usize = 32 * PAGE;
     let mut at = start;
-    while at < start + MOST {
-        let end = (at + 1).next_multiple_of(PAGE);
+    while at < start.saturating_add(MOST) {
+        let Some(end) = at.checked_add(1).and_then(|next| next.checked_next_multiple_of(PAGE)) else { return };
         if !concerns(at as u64, end as u64) || !readable(at, end - at) {
             return;
         }
@@ -132,6 +141,50 @@ fn open_texts(start: usize) {
     }
 }
 
+/// What any of the arguments of a system call may point to.
+const ANY: &[Piece] = &[opens(0, PAGE), opens(1, PAGE), opens(2, PAGE), opens(3, PAGE), opens(4, PAGE)];
+
+/// Whether arguments of a system call may be addresses, and it is none that this library makes
+/// itself: that one works on pages as they are.
+fn passes_addresses(number: i64) -> bool {
+    let is_usual = matches!(
+        number,
+        libc::SYS_getrusage
+            | libc::SYS_gettimeofday
+            | libc::SYS_clock_getres
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_prlimit64
+            | libc::SYS_sysinfo
+            | libc::SYS_times
+            | libc::SYS_statfs
+            | libc::SYS_fstatfs
+            | libc::SYS_getcpu
+            | libc::SYS_capget
+            | libc::SYS_capset
+            | libc::SYS_get_mempolicy
+            | libc::SYS_set_mempolicy
+            | libc::SYS_mbind
+            | libc::SYS_move_pages
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_ctl
+            | libc::SYS_epoll_pwait
+            | libc::SYS_renameat
+            | libc::SYS_renameat2
+            | libc::SYS_linkat
+            | libc::SYS_fchmodat
+            | libc::SYS_utimensat
+            | libc::SYS_getxattr
+            | libc::SYS_setxattr
+            | libc::SYS_sched_getattr
+            | libc::SYS_sched_setattr
+            | libc::SYS_perf_event_open
+            | libc::SYS_keyctl
+            | libc::SYS_add_key
+            | libc::SYS_bpf
+    );
+    is_usual || arch::is_older_call(number)
+}
+
 /// What the arguments of a system call point to that a program makes by its number.
 pub(super) fn by_number(number: i64) -> &'static [Piece] {
     const STAT: usize = of::<libc::stat>();
@@ -155,6 +208,7 @@ pub(super) fn by_number(number: i64) -> &'static [Piece] {
         libc::SYS_prctl => const { &[opens(1, PAGE)] },
         libc::SYS_pipe2 => const { &[writes(0, of::<[i32; 2]>())] },
         libc::SYS_uname => const { &[writes(0, of::<libc::utsname>())] },
+        number if passes_addresses(number) => ANY,
         _ => const { &[] },
     }
 }

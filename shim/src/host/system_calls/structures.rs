@@ -4,16 +4,10 @@
 //! as an access; of paths, lists and buffers whose size the kernel chooses, the pages are opened
 //! and nothing is recorded.
 
-use super::calls;
 use super::pieces::{PAGE, items, of, opens, path, reads, sized, texts, writes};
+use super::{calls, passing};
 
-macro_rules! pieces {
-    ($($name:ident $text:literal [$($piece:expr),* $(,)?];)*) => {
-        calls! { $($name $text Pieces(const { &[$($piece),*] }) true;)* }
-    };
-}
-
-pieces! {
+passing! {
     // Children. What a child is told is in the memory of its parent.
     wait c"wait" [writes(0, of::<i32>())];
     waitpid c"waitpid" [writes(1, of::<i32>())];
@@ -23,8 +17,18 @@ pieces! {
     waitid c"waitid" [writes(2, of::<libc::siginfo_t>())];
     execv c"execv" [path(0), texts(1)];
     execve c"execve" [path(0), texts(1), texts(2)];
-    posix_spawn c"posix_spawn" [path(1), texts(4), texts(5)];
-    posix_spawnp c"posix_spawnp" [path(1), texts(4), texts(5)];
+    execvp c"execvp" [path(0), texts(1)];
+    execvpe c"execvpe" [path(0), texts(1), texts(2)];
+    fexecve c"fexecve" [texts(1), texts(2)];
+    execveat c"execveat" [path(1), texts(2), texts(3)];
+    // Those of their arguments that are in registers.
+    execl c"execl" [path(0), path(1), path(2), path(3), path(4), path(5)];
+    execle c"execle" [path(0), path(1), path(2), path(3), path(4), path(5)];
+    execlp c"execlp" [path(0), path(1), path(2), path(3), path(4), path(5)];
+    // The child reads the actions and attributes in the memory of its parent, with all signals
+    // blocked.
+    posix_spawn c"posix_spawn" [opens(0, of::<i32>()), path(1), opens(2, PAGE), opens(3, PAGE), texts(4), texts(5)];
+    posix_spawnp c"posix_spawnp" [opens(0, of::<i32>()), path(1), opens(2, PAGE), opens(3, PAGE), texts(4), texts(5)];
     system c"system" [path(0)];
     popen c"popen" [path(0)];
     // Files by their names.

@@ -229,18 +229,23 @@ unsafe fn note(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> bool 
     let end = loads().map(|header| bias.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz)).max().unwrap_or(0);
     // SAFETY: see above.
     let build_id = unsafe { build_id(bias, headers) };
-    let mut buffer = [0_u8; 1024];
-    // SAFETY: a C string of the loader.
-    let path = unsafe { path(info.dlpi_name, start, &mut buffer) };
     let count = COUNT.load(Ordering::Relaxed) as usize;
     let newest = LIST[..count].iter().rev().find_map(|slot| {
         // SAFETY: entries are never freed.
         unsafe { slot.load(Ordering::Relaxed).as_ref() }.filter(|module| module.start < end && start < module.end)
     });
+    // SAFETY: null, or a C string of the loader.
+    let name = if info.dlpi_name.is_null() { c"" } else { unsafe { CStr::from_ptr(info.dlpi_name) } }.to_bytes();
+    // The kernel is asked for a path once: a sandbox may forbid it later. There is one executable,
+    // and a build id names a file.
+    let is_known = |path: &[u8]| name.is_empty() || !build_id.is_empty() || path == name;
     let same = newest.is_some_and(|module| {
-        (module.start, module.end, module.bias, module.path, module.build_id) == (start, end, bias, path, build_id)
+        (module.start, module.end, module.bias, module.build_id) == (start, end, bias, build_id)
+            && is_known(module.path)
     });
     if !same && count < MOST {
+        let mut buffer = [0_u8; 1024];
+        let path = path(name, start, &mut buffer);
         if newest.is_some() {
             // Rules of the module that was here before are still kept for these addresses.
             rule_cache::forget_all();
@@ -283,13 +288,8 @@ unsafe fn build_id<'a>(bias: u64, headers: &[libc::Elf64_Phdr]) -> &'a [u8] {
 }
 
 /// The path of a module: what the loader says when that is absolute, else what the kernel says.
-///
-/// # Safety
-/// `name` is null or a C string.
 #[inline(never)]
-unsafe fn path(name: *const libc::c_char, start: u64, buffer: &mut [u8; 1024]) -> &[u8] {
-    // SAFETY: the caller's promise.
-    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
+fn path<'a>(name: &[u8], start: u64, buffer: &'a mut [u8; 1024]) -> &'a [u8] {
     let mut len = 0;
     if name.first() != Some(&b'/') && (name.is_empty() || name.contains(&b'/')) {
         len = mapped_file(start, buffer) as isize;

@@ -46,7 +46,8 @@ fn place(side: &CopyEnd, width: u64, height: u64, depth: u64) -> Result<CopyMemo
             }
             Ok(if block.is_host() { CopyMemory::Pinned } else { CopyMemory::Device })
         }
-        None if memory.space.contains(at) || at == 0 => Err(INVALID),
+        // No program has memory above 2^56, whatever the processor.
+        None if memory.space.contains(at) || at == 0 || at.saturating_add(len) > 1 << 56 => Err(INVALID),
         None => Ok(CopyMemory::Pageable),
     }
 }

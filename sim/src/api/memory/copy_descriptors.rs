@@ -32,30 +32,39 @@ impl EndDescriptor {
         let (x, y, z) = (self.x as u64, self.y as u64, self.z as u64);
         if self.kind == CU_MEMORYTYPE_ARRAY {
             let array = ARRAYS.get(self.array.bits())?;
-            return Ok(array_side(array, x, y, z));
+            return array_side(array, x, y, z);
         }
         let base = if self.kind == CU_MEMORYTYPE_HOST { self.host } else { self.device };
         if base == 0 {
             return Err(INVALID);
         }
-        let pitch = if self.pitch == 0 { (width + self.x) as u64 } else { self.pitch as u64 };
-        let layer = pitch * if self.height == 0 { (rows + self.y) as u64 } else { self.height as u64 };
-        if self.pitch != 0 && width + self.x > self.pitch && rows > 1 {
+        let row = width.checked_add(self.x).ok_or(INVALID)?;
+        let pitch = if self.pitch == 0 { row as u64 } else { self.pitch as u64 };
+        let all_rows = if self.height == 0 { rows.checked_add(self.y).ok_or(INVALID)? } else { self.height };
+        if self.pitch != 0 && row > self.pitch && rows > 1 {
             return Err(INVALID);
         }
-        Ok(CopyEnd { at: base + z * layer + y * pitch + x, pitch, layer, keep: None })
+        let layer = pitch.checked_mul(all_rows as u64).ok_or(INVALID)?;
+        Ok(CopyEnd { at: place(base, [(z, layer), (y, pitch), (x, 1)])?, pitch, layer, keep: None })
     }
 }
 
-pub(crate) fn array_side(array: Arc<Array>, x: u64, y: u64, z: u64) -> CopyEnd {
+/// Where so many steps of these sizes lead to. Numbers that lead out of any memory are an error.
+fn place(base: u64, steps: [(u64, u64); 3]) -> Result<u64, CUresult> {
+    let step = |at: u64, (count, size): (u64, u64)| at.checked_add(count.checked_mul(size)?);
+    steps.into_iter().try_fold(base, step).ok_or(INVALID)
+}
+
+pub(crate) fn array_side(array: Arc<Array>, x: u64, y: u64, z: u64) -> Result<CopyEnd, CUresult> {
     let (pitch, layer) = (array.pitch(), array.layer());
-    CopyEnd { at: array.at + z * layer + y * pitch + x, pitch, layer, keep: Some(array) }
+    let at = place(array.at, [(z, layer), (y, pitch), (x, 1)])?;
+    Ok(CopyEnd { at, pitch, layer, keep: Some(array) })
 }
 
 pub(crate) fn inside(side: &CopyEnd, width: u64, height: u64, depth: u64) -> Res {
     let Some(array) = &side.keep else { return Ok(()) };
     let (at, len) = side.span(width, height, depth);
-    if at - array.at + len > array.size() { Err(INVALID) } else { Ok(()) }
+    if (at - array.at).saturating_add(len) > array.size() { Err(INVALID) } else { Ok(()) }
 }
 
 pub(crate) fn checked(copy: Memcpy) -> Result<Memcpy, CUresult> {
@@ -163,7 +172,7 @@ pub(crate) fn linear(dst: u64, src: u64, bytes: usize) -> Memcpy {
 }
 
 pub(crate) fn array_at(array: CUarray, offset: usize) -> Result<CopyEnd, CUresult> {
-    Ok(array_side(ARRAYS.get(array.bits())?, offset as u64, 0, 0))
+    array_side(ARRAYS.get(array.bits())?, offset as u64, 0, 0)
 }
 
 pub(crate) fn sides(dst: CopyEnd, src: CopyEnd, bytes: usize) -> Result<Memcpy, CUresult> {
@@ -177,12 +186,14 @@ pub(crate) fn operand(op: &CUmemcpy3DOperand, texels: CUextent3D) -> Result<(Cop
             CU_MEMCPY_OPERAND_TYPE_ARRAY => {
                 let array = ARRAYS.get(op.op.array.array.bits())?;
                 let (o, texel) = (op.op.array.offset, array.texel);
-                Ok((array_side(array, o.x as u64 * texel, o.y as u64, o.z as u64), texel))
+                let x = (o.x as u64).checked_mul(texel).ok_or(INVALID)?;
+                Ok((array_side(array, x, o.y as u64, o.z as u64)?, texel))
             }
             CU_MEMCPY_OPERAND_TYPE_POINTER => {
                 let ptr = op.op.ptr;
                 let pitch = if ptr.rowLength == 0 { texels.width } else { ptr.rowLength } as u64;
-                let layer = pitch * if ptr.layerHeight == 0 { texels.height } else { ptr.layerHeight } as u64;
+                let rows = if ptr.layerHeight == 0 { texels.height } else { ptr.layerHeight } as u64;
+                let layer = pitch.checked_mul(rows).ok_or(INVALID)?;
                 Ok((CopyEnd { at: ptr.ptr, pitch, layer, keep: None }, 0))
             }
             _ => Err(INVALID),
