@@ -2,7 +2,7 @@
 //! comes from here.
 //!
 //! Owns the events and the trait [`Reporter`]. Each format is one file with a `Reporter`; formats
-//! that only CI systems read are in `ci/`. [`crate::reporters`] knows which formats a run writes, and
+//! that only CI systems read are in `ci/`. [`crate::reporters`] knows which formats a run writes;
 //! CONTRIBUTING.md has the recipe for a new one.
 
 mod access_text;
