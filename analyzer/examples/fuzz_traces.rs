@@ -19,7 +19,7 @@ use analyzer::tools;
 use ingest::progress::Progress;
 use ingest::recorded;
 use report::format::feed;
-use report::format::{csan, github, html, json, junit, parquet, sarif, short, text};
+use report::format::{code_quality, csan, github, html, json, junit, markdown, parquet, sarif, short, text};
 use report::model::Report;
 use settings::Judging;
 use trace::file::{LATE, Reader, Writer};
@@ -177,6 +177,8 @@ fn read(path: &str, round: u64) -> (usize, bool) {
     let place = || github::Workspace::new("/work");
     bytes += feed(&report, &mut sarif::Sarif::new(place())).len();
     bytes += feed(&report, &mut github::Annotations::new(place())).len();
+    bytes += feed(&report, &mut code_quality::CodeQuality::new(place())).len();
+    bytes += feed(&report, &mut markdown::Markdown::new(place(), 50)).len();
     bytes += feed(&report, &mut junit::Junit::new(junit::Origin::here())).len();
     assert!(bytes > 0);
     if round.is_multiple_of(4) {

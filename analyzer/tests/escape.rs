@@ -5,7 +5,7 @@
 use crate::support::*;
 use detect::hints::HintKind;
 use report::format::{Reporter, feed};
-use report::format::{csan, github, html, json, junit, sarif, text};
+use report::format::{code_quality, csan, github, html, json, junit, markdown, sarif, text};
 use report::model::{Finding, Hint, Report};
 use settings::FailOn;
 use symbols::frame::{Frame, FrameKind};
@@ -101,12 +101,31 @@ fn markup() {
     assert_eq!(open, xml.matches('>').count(), "every bracket is the format's own");
     for (what, value) in [
         ("sarif", printed(sarif::Sarif::new(github::Workspace::new("/nowhere")))),
+        ("code quality", printed(code_quality::CodeQuality::new(github::Workspace::new("/nowhere")))),
         ("json", format!("{:#}", json::report(&hostile()))),
     ] {
         let parsed: serde_json::Value = serde_json::from_str(&value).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert!(parsed.to_string().contains("gotcha"));
         assert!(!value.contains('\u{1b}') && !value.contains('\u{202e}'), "{what}");
     }
+}
+
+#[test]
+fn tables_of_markdown() {
+    let page = printed(markdown::Markdown::new(github::Workspace::new("/nowhere"), 50));
+    only_shows(&page);
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| **")).collect();
+    assert_eq!(rows.len(), 1, "{page}");
+    let columns = |row: &str| row.replace("\\\\", "").replace("\\|", "").matches('|').count();
+    assert_eq!(columns(rows[0]), 7, "{}", rows[0]);
+    // Markup outside blocks of code is the format's own.
+    let mut fenced = false;
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        let own = line.replace("\\\\", "").replace("\\<", "");
+        assert!(fenced || !own.contains("</script") && !own.contains("<b "), "{line}");
+    }
+    assert_eq!(page.matches("<details>").count(), 1, "{page}");
 }
 
 /// Ends of scripts in a page without findings.

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use analysis::AnalysisOptions;
-use report::format::{csan, feed, github, html, json, junit, parquet, sarif, short, text};
+use report::format::{code_quality, csan, feed, github, html, json, junit, markdown, parquet, sarif, short, text};
 use report::gate::forbidden::Forbidden;
 use report::gate::{baseline, suppressions};
 use report::model::{Breach, Report};
@@ -314,6 +314,13 @@ fn every_format_tells_them() {
     assert_eq!(run["results"][0]["ruleId"], "forbidden-default-stream");
     let uri = &run["results"][1]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
     assert_eq!(uri, "app.cu");
+    let issues: serde_json::Value =
+        serde_json::from_str(&bytes(&mut code_quality::CodeQuality::new(workspace()))).expect("JSON");
+    assert_eq!(issues[0]["check_name"], "forbidden-default-stream");
+    assert_eq!(issues[0]["location"], serde_json::json!({ "path": "app.cu", "lines": { "begin": 20 } }));
+    assert_eq!((&issues[0]["severity"], &issues[1]["severity"]), (&"critical".into(), &"major".into()));
+    let table = bytes(&mut markdown::Markdown::new(workspace(), 50));
+    assert_eq!(table.lines().filter(|line| line.starts_with("| **forbidden-")).count(), 2, "{table}");
     let tests = bytes(&mut junit::Junit::new(junit::Origin { time: "t".into(), host: "h".into() }));
     assert!(tests.contains("failures=\"2\"") && tests.contains("type=\"forbidden-sync\""), "{tests}");
     let page = bytes(&mut html::Html::default());

@@ -2,7 +2,7 @@
 //! rewrites them.
 
 use crate::support::*;
-use report::format::{json, text};
+use report::format::{Reporter, code_quality, feed, github, json, markdown, text};
 use report::model::Report;
 use std::path::PathBuf;
 use trace::codec::List;
@@ -241,6 +241,37 @@ fn colours_only_where_wanted() {
     assert!(!text::wants_color(Color::Auto, true, Some("1")));
     assert!(!text::wants_color(Color::Auto, false, None));
     assert!(text::wants_color(Color::Always, false, Some("1")));
+}
+
+#[test]
+fn files_for_ci_systems() {
+    let workspace = || github::Workspace::new("/home/me").shown_at("https://forge.example/me/app/blob/c0ffee/");
+    let written =
+        |report: &Report, reporter: &mut dyn Reporter| String::from_utf8(feed(report, reporter)).expect("UTF-8");
+    let mut racy = plain_race().report();
+    racy.fail_on = settings::FailOn::Likely;
+    expect("two_kernels.md", &written(&racy, &mut markdown::Markdown::new(workspace(), 50)));
+    expect("two_kernels.code-quality.json", &written(&racy, &mut code_quality::CodeQuality::new(workspace())));
+    // Findings beyond the limit are counted, not lost.
+    let none = written(&racy, &mut markdown::Markdown::new(workspace(), 0));
+    assert!(!none.contains("| finding |") && none.contains("1 other finding is not listed"), "{none}");
+    // Nothing to complain of, and nothing that was checked, are two things.
+    let mut clean = Program::new();
+    clean.line(40).malloc(X, N);
+    let fill = clean.kernel("fill", &[writes(0, Shape::Exact(0, N))]);
+    clean.line(52).launch(A, fill, &[X]);
+    let clean = clean.report();
+    assert_eq!(written(&clean, &mut code_quality::CodeQuality::new(workspace())), "[]\n");
+    assert!(!written(&clean, &mut markdown::Markdown::new(workspace(), 50)).contains("nothing was checked."));
+    let nothing = Report::default();
+    assert!(written(&nothing, &mut markdown::Markdown::new(workspace(), 50)).contains("nothing was checked."));
+    let mut lost = clean;
+    lost.coverage.unchecked.push("process 7 could not be observed".into());
+    let issues: serde_json::Value =
+        serde_json::from_str(&written(&lost, &mut code_quality::CodeQuality::new(workspace()))).expect("JSON");
+    assert_eq!((&issues[0]["check_name"], &issues[0]["severity"]), (&"not-checked".into(), &"blocker".into()));
+    let summary = written(&lost, &mut markdown::Markdown::new(workspace(), 50));
+    assert!(summary.contains("**Error:** "), "{summary}");
 }
 
 #[test]

@@ -163,6 +163,10 @@ table! {
         "write the report to FILE as one page for a browser";
     Junit "junit" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as JUnit XML, each a failed test";
+    CodeQuality "code-quality" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the findings to FILE as GitLab's Code Quality JSON";
+    Markdown "markdown" None, Kind::File, "", JUDGES, Analyzer, Output,
+        "write the findings to FILE as a table of Markdown, for a job's summary";
     Parquet "parquet" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as Parquet, for DuckDB and the like";
     Snapshot "snapshot" None, Kind::File, "", &[Memory], Analyzer, Output,

@@ -9,3 +9,4 @@ mod python;
 mod reporting;
 mod simulator;
 mod tool;
+mod wiring;

@@ -5,7 +5,8 @@
 //! The files in the order of use: `elaborate` turns a raw finding into report data, with
 //! `call_site`, `neighbourhood`, `mend/` and `fingerprint` as its parts. `model` is the report of a
 //! run, made of `finding`, `cause`, `fault`, `judgement` and, after a hunt, `program`. `escape`
-//! makes names of the program harmless. `format/` prints, with `symbols::stack_text` for stacks.
+//! makes names of the program harmless. `format/` prints, with `symbols::stack_text` for stacks;
+//! `reporters/` has the formats that a run is asked for.
 //!
 //! `gate/` decides which findings fail the run.
 //!
@@ -34,6 +35,7 @@ pub mod mend;
 pub mod model;
 pub(crate) mod neighbourhood;
 pub mod program;
+pub mod reporters;
 pub mod words;
 
 pub use model::{Finding, Report};

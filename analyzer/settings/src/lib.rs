@@ -78,6 +78,10 @@ pub struct Options {
     pub html: Option<FileName>,
     /// Where to write JUnit XML.
     pub junit: Option<FileName>,
+    /// Where to write GitLab's Code Quality JSON.
+    pub code_quality: Option<FileName>,
+    /// Where to write Markdown.
+    pub markdown: Option<FileName>,
     /// Where to write the findings as Parquet.
     pub parquet: Option<FileName>,
     /// Where `memory` writes a snapshot for PyTorch's viewer.
@@ -213,6 +217,8 @@ impl Default for Options {
             sarif: None,
             html: None,
             junit: None,
+            code_quality: None,
+            markdown: None,
             parquet: None,
             snapshot: None,
             format: Format::Text,
@@ -339,6 +345,8 @@ impl Options {
             Id::Sarif => self.sarif = name,
             Id::Html => self.html = name,
             Id::Junit => self.junit = name,
+            Id::CodeQuality => self.code_quality = name,
+            Id::Markdown => self.markdown = name,
             Id::Parquet => self.parquet = name,
             Id::Snapshot => self.snapshot = name,
             Id::MaxFindings => self.max_findings = number,

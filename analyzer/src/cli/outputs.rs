@@ -183,13 +183,15 @@ const PARQUET: &str = "--parquet";
 /// The option that names the trace.
 const TRACE: &str = "--output";
 
-fn files(o: &mut Options) -> [(&'static str, Option<&mut FileName>); 13] {
+fn files(o: &mut Options) -> [(&'static str, Option<&mut FileName>); 15] {
     [
         ("--log-file", o.log_file.as_mut()),
         ("--json", o.json.as_mut()),
         ("--sarif", o.sarif.as_mut()),
         ("--html", o.html.as_mut()),
         ("--junit", o.junit.as_mut()),
+        ("--code-quality", o.code_quality.as_mut()),
+        ("--markdown", o.markdown.as_mut()),
         (PARQUET, o.parquet.as_mut()),
         ("--gen-suppressions", o.gen_suppressions.as_mut()),
         ("--write-baseline", o.write_baseline.as_mut()),

@@ -1,6 +1,6 @@
-"""Many traces of many machines: checked on Ray or on this machine, kept as a Parquet dataset, asked with SQL.
+"""Many traces of many machines: checked on Ray or on this machine, kept as a Parquet dataset, queried with SQL.
 
-    pip install 'streamsan[fleet]'                               # and 'streamsan[ray]' for --engine ray
+    pip install 'FILE.whl[fleet]'    # the wheel of scripts/package; [fleet,ray] for --engine ray
     streamsan fleet check s3://bucket/traces --out s3://bucket/races
     streamsan fleet report s3://bucket/races
 

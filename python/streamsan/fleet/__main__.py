@@ -52,7 +52,7 @@ def main(words):
             print(os.path.join(os.path.dirname(os.path.abspath(__file__)), "queries"))
             return 0
         if missing:
-            raise Wrong(f"no module {', '.join(missing)}: pip install 'streamsan[fleet]'")
+            raise Wrong(f"no module {', '.join(missing)}: pip install {' '.join(missing)}")
         if given.verb == "check":
             from . import check
 

@@ -44,7 +44,7 @@ class Ray:
         try:
             import ray
         except ImportError as error:
-            raise Wrong(f"--engine ray: {error}: pip install 'streamsan[ray]', or --engine local") from error
+            raise Wrong(f"--engine ray: {error}: pip install ray, or --engine local") from error
         self.ray = ray
         # What a worker of this machine needs to find the package and the analyzer; on others they are installed.
         handed = {name: os.environ[name] for name in ("STREAMSAN_BIN", "PYTHONPATH", "STREAMSAN_CACHE") if os.environ.get(name)}

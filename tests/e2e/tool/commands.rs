@@ -263,6 +263,21 @@ fn completions_and_manual_pages_come_from_the_same_table() {
     assert!(page.contains("junit") && !page.contains("ring"), "{page}");
     assert!(folder.join("streamsan.1").exists() && !folder.join("streamsan-attach-ring.1").exists());
     assert!(end(&mut streamsan(["man"])).out.contains(".TH streamsan 1"));
+    // Sections that man-pages(7) names, in its order; the codes are those of the reference.
+    let page = std::fs::read_to_string(folder.join("streamsan.1")).expect("the page");
+    let sections = ["OPTIONS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"];
+    let places: Vec<_> = sections
+        .iter()
+        .map(|name| page.find(&format!(".SH \"{name}\"")).or(page.find(&format!(".SH {name}"))))
+        .collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{page}");
+    let reference = std::fs::read_to_string(product::root().join("docs/reference/exit-codes.md")).expect("the page");
+    let codes = reference.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
+    for code in codes.filter(|code| *code != 0) {
+        assert!(page.contains(&format!("\\fB{code}\\fR\n")), "{code} is not in the manual page");
+    }
+    let of_command = std::fs::read_to_string(folder.join("streamsan-check.1")).expect("the page");
+    assert!(of_command.contains("EXIT STATUS") && of_command.contains("\\fBstreamsan\\fR(1)"), "{of_command}");
 }
 
 #[test]

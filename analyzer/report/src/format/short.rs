@@ -51,7 +51,8 @@ fn place(stack: &[Frame]) -> String {
     site_frame(stack).and_then(Frame::place).unwrap_or_else(|| "(unknown place)".to_owned())
 }
 
-fn what(side: &Side) -> String {
+/// The operation of a side, and its stream.
+pub(super) fn what(side: &Side) -> String {
     let what = match (&side.kernel, side.call.as_str()) {
         (Some(kernel), _) => format!("kernel {}", text::short_kernel(kernel)),
         (None, "") => side.actor.name().to_owned(),

@@ -20,7 +20,8 @@ pub(crate) struct FleetArgs {
     words: Vec<OsString>,
 }
 
-const INSTALL: &str = "'fleet' is in the Python package: pip install 'streamsan[fleet]'";
+const INSTALL: &str =
+    "'fleet' is in the Python package: pip install 'FILE.whl[fleet]', with the wheel of scripts/package";
 
 /// Becomes Python. A package or a dependency that is missing is one line, and code 2.
 pub(crate) fn main(args: &FleetArgs) -> Ending {

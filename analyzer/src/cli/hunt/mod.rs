@@ -18,11 +18,11 @@ use crate::hunt::{Under, find, queue};
 use crate::launcher::exact_setup;
 use crate::launcher::process;
 use report::escape::{Harmless, harmless};
-use report::format::Reporters;
 use report::gate;
 use report::gate::Gate;
 use report::model::Report;
 use report::program::{Checked, Program};
+use report::reporters::Reporters;
 use settings::exit_code::{Ending, Reason};
 use settings::{ExactOptions, Options};
 

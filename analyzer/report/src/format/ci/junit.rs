@@ -5,11 +5,9 @@
 //! clean run is one test that passed, a run that checked nothing is one that was skipped, a tool
 //! that failed is an error.
 
-use super::text;
 use crate::call_site::site;
 use crate::cause::RootCause;
-use crate::format::closing;
-use crate::format::{Event, Reporter, Verdict};
+use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::model::{Breach, Finding, GateStatus, Report};
 use crate::program::{Checked, Program};
 use chrono::{DateTime, Utc};

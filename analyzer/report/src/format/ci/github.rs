@@ -1,59 +1,15 @@
 //! Annotations on the lines of a pull request: GitHub's workflow commands (`::error
 //! file=...,line=...::text`).
 //!
-//! Owns their escaping, and the mapping from the compiler's path of a file to its path in the
-//! repository.
+//! Owns their escaping.
 
-use super::text;
+pub use super::workspace::Workspace;
 use crate::call_site::site_frame;
-use crate::format::{Event, Reporter, Verdict, closing, programs};
+use crate::format::{Event, Reporter, Verdict, closing, programs, text};
 use crate::model::{Breach, Finding};
 use crate::program::Program;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use symbols::frame::Frame;
-
-/// The folder that paths in annotations are relative to.
-#[derive(Clone, Debug, Default)]
-pub struct Workspace(Option<PathBuf>);
-
-impl Workspace {
-    /// `GITHUB_WORKSPACE`, otherwise the current folder.
-    pub(crate) fn from_environment() -> Self {
-        let given = std::env::var_os("GITHUB_WORKSPACE").filter(|v| !v.is_empty()).map(PathBuf::from);
-        Self(given.or_else(|| std::env::current_dir().ok()))
-    }
-
-    /// This folder.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self(Some(folder.into()))
-    }
-
-    /// The folder.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.0.as_deref()
-    }
-
-    /// The path relative to the workspace, if the file lies there. A program built elsewhere (in a
-    /// container) names folders that do not exist here: then the longest suffix of the path that
-    /// exists in the workspace is used.
-    pub(crate) fn relative(&self, file: &str) -> Option<String> {
-        let root = self.0.as_deref()?;
-        let path = Path::new(file);
-        if path.is_relative() {
-            return Some(file.to_string());
-        }
-        if let Ok(inside) = path.strip_prefix(root) {
-            return Some(inside.to_string_lossy().into_owned());
-        }
-        if path.exists() {
-            return None;
-        }
-        let parts: Vec<_> = path.components().skip(1).collect();
-        let mut ends = (1..parts.len()).map(|from| parts[from..].iter().collect::<PathBuf>());
-        ends.find(|end| root.join(end).is_file()).map(|end| end.to_string_lossy().into_owned())
-    }
-}
 
 /// Prints annotations: errors for findings that fail the run, warnings for others.
 pub struct Annotations {
@@ -143,19 +99,5 @@ mod tests {
     fn commands_are_escaped() {
         assert_eq!(data("100%\nx::y"), "100%25%0Ax::y");
         assert_eq!(property("a,b:c\n"), "a%2Cb%3Ac%0A");
-    }
-
-    #[test]
-    fn paths_are_found_in_the_workspace() {
-        let root = std::env::temp_dir().join(format!("streamsan-workspace-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("src")).unwrap();
-        std::fs::write(root.join("src/a.cu"), "").unwrap();
-        let w = Workspace::new(&root);
-        assert_eq!(w.relative(&root.join("src/a.cu").to_string_lossy()).as_deref(), Some("src/a.cu"));
-        assert_eq!(w.relative("/nowhere/build/src/a.cu").as_deref(), Some("src/a.cu"), "built elsewhere");
-        assert_eq!(w.relative("/nowhere/b.cu"), None);
-        assert_eq!(w.relative("/proc/self/exe"), None, "a file outside");
-        assert_eq!(w.relative("src/a.cu").as_deref(), Some("src/a.cu"));
-        std::fs::remove_dir_all(root).unwrap();
     }
 }

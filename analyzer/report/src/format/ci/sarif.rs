@@ -4,12 +4,11 @@
 //! stacks and the allocation's are `stacks`, and suppressions and the baseline use SARIF's own
 //! fields.
 
-use super::github::Workspace;
-use super::text;
+use super::percent_encoded;
+use super::workspace::Workspace;
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
-use crate::format::closing;
-use crate::format::{Event, Reporter, Verdict};
+use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
 use detect::race::Hazard;
@@ -54,6 +53,20 @@ const FORBIDDEN: [(RuleKind, &str, &str, &str); 3] = [
         "Work is on a stream that the program has made and not named, which --forbid unnamed-stream forbids.",
         "Name the stream where it is made, with nvtxNameCudaStreamA or nvtxNameCuStreamA.",
     ),
+];
+
+/// Where the documentation is as a site (`scripts/site`), told when the product is built; without
+/// it, rules name no address.
+const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
+
+/// The pages of the rules in the documentation.
+const PAGES: [(&str, &str); 6] = [
+    ("read-after-write", include_str!("../../../../../docs/findings/read-after-write.md")),
+    ("write-after-write", include_str!("../../../../../docs/findings/write-after-write.md")),
+    ("write-after-read", include_str!("../../../../../docs/findings/write-after-read.md")),
+    ("forbidden-default-stream", include_str!("../../../../../docs/findings/forbidden-default-stream.md")),
+    ("forbidden-sync", include_str!("../../../../../docs/findings/forbidden-sync.md")),
+    ("forbidden-unnamed-stream", include_str!("../../../../../docs/findings/forbidden-unnamed-stream.md")),
 ];
 
 /// Frames of a stack that are written.
@@ -229,8 +242,8 @@ impl Sarif {
 
     fn artifact(&self, file: &str) -> Value {
         match self.workspace.relative(file) {
-            Some(inside) => json!({ "uri": uri(&inside), "uriBaseId": "SRCROOT" }),
-            None => json!({ "uri": format!("file://{}", uri(file)) }),
+            Some(inside) => json!({ "uri": percent_encoded(&inside), "uriBaseId": "SRCROOT" }),
+            None => json!({ "uri": format!("file://{}", percent_encoded(file)) }),
         }
     }
 
@@ -253,7 +266,7 @@ impl Sarif {
                 "name": name,
                 "shortDescription": { "text": format!("Forbidden by a rule of the project: {}", kind.word()) },
                 "fullDescription": { "text": text },
-                "help": { "text": help },
+                "help": { "text": help, "markdown": help_page(kind.name()) },
                 "defaultConfiguration": { "level": "error" },
                 "properties": { "tags": ["cuda", "convention"], "precision": "very-high" },
             })
@@ -266,12 +279,21 @@ impl Sarif {
                     "name": name,
                     "shortDescription": { "text": format!("Data race between CUDA streams: {}", hazard.name()) },
                     "fullDescription": { "text": text },
-                    "help": { "text": "Order the two operations: record an event after the first one and let the other stream wait for it." },
+                    "help": {
+                        "text": "Order the two operations: record an event after the first one and let the other stream wait for it.",
+                        "markdown": help_page(hazard.name()),
+                    },
                     "defaultConfiguration": { "level": "error" },
                     "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "high" },
                 })
             })
             .chain(forbidden)
+            .map(|mut rule| {
+                if let Some(site) = SITE {
+                    rule["helpUri"] = page_address(site, rule["id"].as_str().unwrap_or_default()).into();
+                }
+                rule
+            })
             .collect();
         let mut notes: Vec<Value> = Vec::new();
         for line in closing::coverage(report).lines() {
@@ -292,6 +314,9 @@ impl Sarif {
             }],
             "results": std::mem::take(&mut self.results),
         });
+        if let Some(site) = SITE {
+            run["tool"]["driver"]["informationUri"] = site.into();
+        }
         if report.judgement.absent.is_some() {
             let results = run["results"].as_array_mut();
             for result in results.into_iter().flatten().filter(|r| r["baselineState"].is_null()) {
@@ -299,7 +324,7 @@ impl Sarif {
             }
         }
         if let Some(root) = self.workspace.folder() {
-            let root = format!("file://{}/", uri(root.to_string_lossy().trim_end_matches('/')));
+            let root = format!("file://{}/", percent_encoded(root.to_string_lossy().trim_end_matches('/')));
             run["originalUriBaseIds"] = json!({ "SRCROOT": { "uri": root } });
         }
         json!({
@@ -346,22 +371,30 @@ fn said(s: &Side) -> String {
     format!("{what} {} on {}", s.verb, s.stream.long)
 }
 
-/// A path as part of a URI.
-fn uri(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => out.push(byte as char),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+/// The page of a rule without its links to other pages, which lead nowhere from a report.
+fn help_page(rule: &str) -> &'static str {
+    let page = PAGES.iter().find(|(name, _)| *name == rule).map_or("", |(_, page)| *page);
+    page.split("\n## See also").next().unwrap_or_default().trim_end()
+}
+
+/// Where the site has the page of a rule.
+fn page_address(site: &str, rule: &str) -> String {
+    format!("{}/findings/{rule}/", site.trim_end_matches('/'))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn paths_become_uris() {
-        assert_eq!(super::uri("a b/ü.cu"), "a%20b/%C3%BC.cu");
+    fn each_rule_has_a_page() {
+        let rules = RULES.iter().map(|(hazard, ..)| hazard.name()).chain(FORBIDDEN.iter().map(|rule| rule.0.name()));
+        for rule in rules {
+            let page = help_page(rule);
+            assert!(page.starts_with(&format!("# {rule}\n")) && page.contains("## Mend it"), "{rule}: {page}");
+            assert!(!page.contains("../") && !page.contains("## See also"), "{rule}: {page}");
+        }
+        let address = page_address("https://docs.example/streamsan/", "forbidden-sync");
+        assert_eq!(address, "https://docs.example/streamsan/findings/forbidden-sync/");
     }
 }

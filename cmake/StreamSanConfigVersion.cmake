@@ -1,0 +1,16 @@
+# What find_package(StreamSan VERSION) compares: the version of the program. Versions with one first number are
+# compatible; before 1.0 those with the same second number.
+include("${CMAKE_CURRENT_LIST_DIR}/StreamSanProgram.cmake")
+set(PACKAGE_VERSION "${STREAMSAN_VERSION}")
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+set(PACKAGE_VERSION_EXACT FALSE)
+if(STREAMSAN_VERSION VERSION_GREATER_EQUAL "${PACKAGE_FIND_VERSION}")
+  string(REGEX MATCH "^(0\\.)?[0-9]+" _streamsan_has "${STREAMSAN_VERSION}")
+  string(REGEX MATCH "^(0\\.)?[0-9]+" _streamsan_wanted "${PACKAGE_FIND_VERSION}")
+  if(_streamsan_has STREQUAL _streamsan_wanted OR "${PACKAGE_FIND_VERSION}" STREQUAL "0")
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  endif()
+  if(STREAMSAN_VERSION VERSION_EQUAL "${PACKAGE_FIND_VERSION}")
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
