@@ -48,6 +48,8 @@ impl Options {
             ("html", &self.html),
             ("junit", &self.junit),
             ("parquet", &self.parquet),
+            ("code-quality", &self.code_quality),
+            ("markdown", &self.markdown),
         ];
         match self.require_cuda {
             Some(true) => Some(CudaRequired::Asked),
