@@ -118,6 +118,31 @@ static void sandbox_first(void) {
     work(1, 10);
 }
 
+/* A sandbox that ends who makes a call that it does not know: those of programs that compute and print are all that it knows. */
+static void strict_sandbox(void) {
+    const int known[] = {SYS_read, SYS_write, SYS_futex, SYS_exit, SYS_exit_group, SYS_rt_sigreturn, SYS_mmap, SYS_munmap, SYS_mprotect,
+                         SYS_brk, SYS_sched_yield, SYS_nanosleep, SYS_clock_nanosleep, SYS_rt_sigprocmask, SYS_fstat, SYS_newfstatat};
+    struct sock_filter code[64];
+    int n = 0;
+    if (number < 2) {
+        first_use();
+        work(1, 3);
+    }
+    puts("in");
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++) {
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)known[i], 0, 1);
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    struct sock_fprog program = {(unsigned short)n, code};
+    REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    if (number == 2) return; /* A program without CUDA. */
+    work(1, number ? 100000 : 10);
+    CHECK(cuStreamSynchronize(stream));
+}
+
 static int deeper(volatile char *above) {
     volatile char mine[512];
     mine[0] = above ? above[0] + 1 : 0;
@@ -269,7 +294,8 @@ static void plain(void) {
 
 static const struct { const char *name; void (*run)(void); } all[] = {
     {"plain", plain}, {"dlmopen", namespaces}, {"descriptors", descriptors}, {"chroot", empty_root}, {"memfd", no_memfd},
-    {"sandbox", sandbox}, {"sandbox-first", sandbox_first}, {"overflow", overflow}, {"alarms", alarms}, {"destructors", destructors},
+    {"sandbox", sandbox}, {"sandbox-first", sandbox_first}, {"strict", strict_sandbox}, {"overflow", overflow}, {"alarms", alarms},
+    {"destructors", destructors},
     {"threads", threads}, {"streams", streams}, {"allocations", allocations}, {"forks", forks}, {"dlstorm", storm},
 };
 

@@ -153,7 +153,9 @@ mod tests {
         let ways: [fn(&Path); 3] = [
             |path| fs::remove_file(path).expect("ours"),
             |path| fs::write(path, b"another").expect("writable"),
-            |path| drop(fs::copy(std::env::current_exe().expect("this test"), path).expect("copied")),
+            |path| {
+                let _ = fs::copy(std::env::current_exe().expect("this test"), path).expect("copied");
+            },
         ];
         for (at, way) in ways.into_iter().enumerate() {
             for id in [&id[..], &[]] {

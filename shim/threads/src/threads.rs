@@ -55,15 +55,12 @@ fn end_key() -> Option<pthread_key_t> {
             if unsafe { libc::pthread_key_create(&raw mut made, Some(ended)) } != 0 {
                 return None;
             }
-            let stored = KEY.compare_exchange(0, made + 1, Ordering::Relaxed, Ordering::Relaxed);
-            // SAFETY: just made; another thread was first.
-            stored.map_or_else(
-                |first| {
-                    unsafe { libc::pthread_key_delete(made) };
-                    Some(first - 1)
-                },
-                |_| Some(made),
-            )
+            let Err(first) = KEY.compare_exchange(0, made + 1, Ordering::Relaxed, Ordering::Relaxed) else {
+                return Some(made);
+            };
+            // SAFETY: just made, and nobody has it: another thread was first.
+            unsafe { libc::pthread_key_delete(made) };
+            Some(first - 1)
         }
         key => Some(key - 1),
     }

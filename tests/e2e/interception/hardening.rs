@@ -104,6 +104,20 @@ fn sandboxes_take_nothing_from_the_program() {
     assert!(ended.err.contains("can not check this process"), "{}", ended.err);
 }
 
+#[test]
+fn a_sandbox_that_ends_who_makes_unknown_calls_meets_none_of_ours() {
+    let (ended, alone) = everywhere(&["strict", "0"]);
+    launches(&ended, 13);
+    launches(&alone, 13);
+    // One that uses no CUDA.
+    everywhere(&["strict", "2"]);
+    // More than a small ring has room for: the program is held back meanwhile.
+    let mut command = streamsan(["run", "--ring-mib", "1", "--"]);
+    let ended = end(command.arg(hard()).args(["strict", "1"]));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "in\ndone\n"), "{}", ended.err);
+    launches(&ended, 100_003);
+}
+
 /// A shell command in a mount namespace of its own, where /dev/shm and /tmp have 64 KiB.
 fn with_full_file_systems(script: &str, program: &Path) -> Option<Ended> {
     if !is_root() || !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
