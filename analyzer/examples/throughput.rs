@@ -46,8 +46,8 @@ impl KernelCode for Kernel {
     fn indirect(&self) -> bool {
         false
     }
-    fn waits(&self) -> bool {
-        false
+    fn dependency(&self) -> kernels::Dependency {
+        kernels::Dependency { triggers: kernels::Triggers::AtOnce, ..Default::default() }
     }
 }
 

@@ -53,6 +53,8 @@ pub struct ExplainedAccess {
     pub(crate) at: u32,
     /// Offsets of the parameter words that its address derives from.
     pub words: Vec<u16>,
+    /// See [`crate::KernelAccess::early`].
+    pub early: bool,
     /// The line: of calls that were inlined the innermost that is not in a header of CUDA's own.
     pub line: SourceLine,
 }
@@ -60,7 +62,9 @@ pub struct ExplainedAccess {
 fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAccess> {
     let line = |at| user_line(&code.lines(name, at)).cloned();
     let all = summary.instructions().filter_map(|(kind, at, words)| Some((kind, at, words, line(at)?)));
-    all.map(|(kind, at, words, line)| ExplainedAccess { kind, at, words, line }).collect()
+    let early: Vec<_> = summary.early_instructions().collect();
+    let whole = |(kind, at, words, line)| ExplainedAccess { kind, at, words, early: early.contains(&(kind, at)), line };
+    all.map(whole).collect()
 }
 
 /// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds

@@ -33,9 +33,9 @@ mod tensor_extent;
 
 pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
-    Reason, Selection, WordExtent,
+    Reason, Selection, Triggers, WordExtent,
 };
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, explain, explain_json, kernel_names};
+pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
 pub use summary::Summary;

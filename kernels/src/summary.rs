@@ -10,7 +10,7 @@ use crate::effects::{
 };
 use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
-use crate::ir::jump_threading;
+use crate::ir::{grid_wait, jump_threading};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
@@ -45,15 +45,26 @@ impl Summary {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),
         };
+        let (dependence, parted) = grid_wait::part(f);
+        let (f, cfg) = match &parted {
+            Some(f) => (f, Cfg::new(f)),
+            None => (f, cfg),
+        };
+        let analysis = ranges::analyse(f, cfg);
+        let dependency = Dependency {
+            waits: dependence.waits,
+            accesses_early: analysis.early().next().is_some(),
+            triggers: dependence.triggers,
+        };
         Summary {
             name: f.name.clone(),
             params: f.params.iter().map(|p| Param { offset: p.0, size: p.1 }).collect(),
             symbols: f.symbols.clone(),
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
-            dependency: Dependency { waits: f.waits_for_dependency, launches: f.launches_dependents },
+            dependency,
             system_fence: f.system_fence,
             partial_copies: f.partial_copies,
-            analysis: ranges::analyse(f, cfg),
+            analysis,
             words: OnceLock::new(),
             keeper: None,
         }
@@ -134,7 +145,7 @@ impl Summary {
 
     /// What the kernel does about programmatic dependent launch.
     #[must_use]
-    pub fn waits_for_dependency(&self) -> Dependency {
+    pub fn dependency(&self) -> Dependency {
         self.dependency
     }
 
@@ -199,6 +210,12 @@ impl Summary {
     /// comes from elsewhere.
     pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {
         self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
+    }
+
+    /// Those of them that threads come to which have not waited for the grids that the kernel depends
+    /// on: see [`KernelAccess::early`].
+    pub fn early_instructions(&self) -> impl Iterator<Item = (AccessKind, u32)> {
+        self.analysis.early()
     }
 
     /// What keeps accesses of this kind through this parameter word (any, when it is `None`) from

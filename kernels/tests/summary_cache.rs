@@ -24,7 +24,7 @@ fn says(s: &Summary) -> String {
         s.params(),
         s.words(),
         s.indirect(),
-        s.waits_for_dependency(),
+        s.dependency(),
         s.has_system_fence(),
         s.has_partial_copies(),
         s.access_count(),

@@ -101,8 +101,9 @@
 //! - What lies behind a wait for a value that no one has been seen to write is not judged
 //!   (`state::sync_vars`) until the writer turns up or the host sees the wait pass.
 //! - A kernel launch that may overlap its predecessor counts as one that never waits for it, unless
-//!   [`Engine::apply_waiting_launch`] says otherwise; then all its accesses count as made after the
-//!   wait. On a device whose compute capability is not known no launch overlaps another.
+//!   [`Engine::apply_overlapping_launch`] says otherwise. Of kernels that end early by turns, some
+//!   count as ended that run. On a device whose compute capability is not known no launch overlaps
+//!   another.
 //!
 //! Order that is not seen errs the other way, and the shim's coverage names it: flags that kernels
 //! poll in memory, external semaphores that other APIs signal, what other processes do. Messages
@@ -162,5 +163,5 @@ pub use crate::condition::AwaitedWord;
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use crate::state::devices::has_programmatic_launches;
 pub use crate::state::sync_vars::FoundValues;
-pub use engine::{Awaits, Engine, Options};
+pub use engine::{Awaits, Engine, Opens, Options, Overlap};
 pub use policy::Policy;

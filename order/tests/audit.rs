@@ -64,6 +64,7 @@ fn every_test_of_the_engine_is_on_the_page() {
         "left_values",
         "legacy",
         "memory",
+        "programmatic",
         "property",
         "property_threads",
         "requests",

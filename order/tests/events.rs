@@ -1,7 +1,7 @@
 //! Streams and events: each rule, and where it must not reach.
 
 use crate::common::{self, World};
-use order::Options;
+use order::{Options, Overlap};
 use trace::*;
 
 /// Programming guide, streams: what is enqueued in one stream runs in that order.
@@ -199,7 +199,8 @@ fn an_overlapping_launch_is_not_after_its_predecessor() {
     w.launch(a);
     assert!(w.after(k1) && w.after(k2), "an ordinary launch waits for all");
     let k4 = w.launch(a);
-    w.engine.apply_waiting_launch(a, common::MAIN);
+    let overlap = Overlap { waits: true, ..Overlap::default() };
+    w.engine.apply_overlapping_launch(a, KernelId(1), common::MAIN, overlap);
     assert!(w.after(k4), "the kernel waits by itself");
     let copy = w.set(a, 0x1000, true);
     w.launch_flags(a, pdl);

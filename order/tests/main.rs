@@ -20,6 +20,7 @@ mod host;
 mod left_values;
 mod legacy;
 mod memory;
+mod programmatic;
 mod property;
 mod property_threads;
 mod requests;

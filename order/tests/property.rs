@@ -278,7 +278,9 @@ impl Run {
                 let before = self.m.before(i);
                 let stream = self.m.lanes[i].id;
                 let epoch = self.w.op(Op::EventRecord { event: EventId(e + 1), stream, mode: EventMode::Plain });
+                let kernel_start = self.m.lanes[i].kernel_start.clone();
                 self.check(i, epoch, before.clone(), before)?;
+                self.m.lanes[i].kernel_start = kernel_start.filter(|_| self.m.lanes[i].kind == StreamKind::NonBlocking);
                 self.set_event(e, self.m.lanes[i].frontier.clone());
             }
             Step::Wait(s, e) => {

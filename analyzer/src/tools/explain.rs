@@ -173,8 +173,12 @@ fn because(kernel: &Explained, gap: kernels::Gap, word: Option<u16>) -> String {
 /// The source lines of the accesses through some words, each once; empty when the code has no line
 /// table.
 fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
+    listed(kernel.accesses.iter().filter(|a| through(&a.words)))
+}
+
+fn listed<'k>(accesses: impl Iterator<Item = &'k kernels::ExplainedAccess>) -> String {
     let mut places: Vec<(String, &str)> = Vec::new();
-    for access in kernel.accesses.iter().filter(|a| through(&a.words)) {
+    for access in accesses {
         let verb = match access.kind {
             kernels::AccessKind::Read => "reads",
             kernels::AccessKind::Write => "writes",
@@ -195,6 +199,28 @@ fn lines(kernel: &Explained, through: impl Fn(&[u16]) -> bool) -> String {
         (_, 0) => format!("    at {}\n", list.join(", ")),
         (_, more) => format!("    at {} and {more} more\n", list.join(", ")),
     }
+}
+
+/// What a kernel does about programmatic dependent launch.
+fn dependency(kernel: &Explained, does: kernels::Dependency) -> String {
+    let mut text = String::new();
+    if does.waits {
+        text.push_str("  waits for the grids it depends on (programmatic dependent launch)");
+        if does.accesses_early {
+            text.push_str("; some threads access memory before they have, or never wait\n");
+            text.push_str(&listed(kernel.accesses.iter().filter(|access| access.early)));
+        } else {
+            text.push_str(" before it accesses memory\n");
+        }
+    }
+    let when = match does.triggers {
+        kernels::Triggers::Never => return text,
+        kernels::Triggers::AfterWait => " once it has waited",
+        kernels::Triggers::AtOnce if does.waits => " before it has waited",
+        kernels::Triggers::AtOnce => "",
+    };
+    let _ = writeln!(text, "  lets dependent grids begin{when}");
+    text
 }
 
 fn words(kernel: &Explained) -> String {
@@ -243,9 +269,7 @@ fn words(kernel: &Explained) -> String {
         );
         text.push_str(&lines(kernel, <[u16]>::is_empty));
     }
-    if summary.waits_for_dependency().waits {
-        text.push_str("  waits for the grids it depends on (programmatic dependent launch)\n");
-    }
+    text.push_str(&dependency(kernel, summary.dependency()));
     text.push('\n');
     text
 }

@@ -117,8 +117,8 @@ impl KernelCode for TestKernel {
     fn identity(&self) -> Option<u64> {
         self.2
     }
-    fn waits(&self) -> bool {
-        false
+    fn dependency(&self) -> kernels::Dependency {
+        kernels::Dependency { triggers: kernels::Triggers::AtOnce, ..Default::default() }
     }
     fn signals(&self) -> bool {
         self.0.iter().any(|does| matches!(does.kind, AccessKind::Atomic))

@@ -2,7 +2,7 @@
 //! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
 //! Owns the data types (`op`, `operand`, `pure`, `reason`), the control-flow facts ([`cfg`]), and
-//! one transformation, `jump_threading`. Does not know encodings, nor the value of anything.
+//! two transformations, `jump_threading` and `grid_wait`. Does not know encodings, nor the value of anything.
 //!
 //! # For a front end
 //!
@@ -26,6 +26,7 @@
 
 use serde::{Deserialize, Serialize};
 pub(crate) mod cfg;
+pub(crate) mod grid_wait;
 pub(crate) mod jump_threading;
 mod op;
 mod operand;
@@ -85,10 +86,9 @@ pub struct KernelIr {
     pub(crate) constant_bank: Option<ConstantBank>,
     /// Parameter layout found in the code: (offset, size) in bytes.
     pub(crate) params: Vec<(u16, u16)>,
-    /// `griddepcontrol.wait` / ACQBULK is present.
-    pub(crate) waits_for_dependency: bool,
-    /// `griddepcontrol.launch_dependents` / PREEXIT is present.
-    pub(crate) launches_dependents: bool,
+    /// From this block on, threads have waited for the grids that their kernel depends on; in those
+    /// before it they have not. `None`: no thread waits, or it is not told.
+    pub(crate) waited_from: Option<u32>,
     /// A fence of system scope is present: it may talk to the host or to kernels of other devices
     /// and processes while it runs.
     pub(crate) system_fence: bool,

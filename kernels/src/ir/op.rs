@@ -267,8 +267,16 @@ pub enum Sync {
     Release,
     /// Both.
     Fence,
-    /// Threads of a block or a warp meet.
+    /// Threads of a block meet.
     Barrier,
+    /// Threads of a warp meet.
+    WarpBarrier,
+    /// The thread waits for a phase of an `mbarrier`.
+    PhaseWait,
+    /// The thread waits for the grids that its own depends on (`griddepcontrol.wait`).
+    GridWait,
+    /// The block lets dependent grids begin (`griddepcontrol.launch_dependents`).
+    GridTrigger,
 }
 
 impl Sync {
@@ -280,6 +288,11 @@ impl Sync {
     /// Orders before atomic stores.
     pub(crate) fn releases(self) -> bool {
         matches!(self, Sync::Release | Sync::Fence)
+    }
+
+    /// Threads meet.
+    pub(crate) fn is_barrier(self) -> bool {
+        matches!(self, Sync::Barrier | Sync::WarpBarrier)
     }
 }
 

@@ -378,14 +378,12 @@ fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
     lower.f.system_fence |= has(op, "sys");
     match op.parts[0].as_str() {
         "griddepcontrol" => {
-            if has(op, "wait") {
-                lower.f.waits_for_dependency = true;
-            } else {
-                lower.f.launches_dependents = true;
-            }
+            let sync = if has(op, "wait") { Sync::GridWait } else { Sync::GridTrigger };
+            lower.emit(Op::Sync(sync), &[], &[]);
         }
         "bar" | "barrier" => {
-            lower.emit(Op::Sync(Sync::Barrier), &[], &[]);
+            let sync = if has(op, "warp") { Sync::WarpBarrier } else { Sync::Barrier };
+            lower.emit(Op::Sync(sync), &[], &[]);
             if has(op, "red") {
                 lower.give_up(i, Reason::CrossLane);
             }

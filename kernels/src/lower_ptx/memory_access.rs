@@ -157,7 +157,12 @@ pub(super) fn memory(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) ->
                 lower.give_up(i, Reason::Shared);
             }
         }
-        "mbarrier" => lower.give_up(i, Reason::Shared),
+        "mbarrier" => {
+            if has(op, "try_wait") || has(op, "test_wait") {
+                lower.emit(Op::Sync(Sync::PhaseWait), &[], &[]);
+            }
+            lower.give_up(i, Reason::Shared);
+        }
         _ => return matrix(lower, op, i),
     }
     true

@@ -188,18 +188,22 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
         }
     }
     match i.op {
-        sass::Opcode::AcqBulk => lower.f.waits_for_dependency = true,
-        sass::Opcode::PreExit => lower.f.launches_dependents = true,
+        sass::Opcode::AcqBulk => lower.emit(i, Op::Sync(Sync::GridWait), &[], &[]),
+        sass::Opcode::PreExit => lower.emit(i, Op::Sync(Sync::GridTrigger), &[], &[]),
         sass::Opcode::Unknown => {
             any_memory(lower, i, Reason::Instruction);
             lower.give_up(i, Reason::Instruction);
         }
-        sass::Opcode::Other(sass::OtherKind::Barrier) | sass::Opcode::Warpsync { .. } => {
-            lower.emit(i, Op::Sync(Sync::Barrier), &[], &[]);
-        }
+        sass::Opcode::Other(sass::OtherKind::Barrier) => lower.emit(i, Op::Sync(Sync::Barrier), &[], &[]),
+        sass::Opcode::Warpsync { .. } => lower.emit(i, Op::Sync(Sync::WarpBarrier), &[], &[]),
         sass::Opcode::Other(sass::OtherKind::Fence { device: true }) => lower.emit(i, Op::Sync(Sync::Fence), &[], &[]),
         // Behind an acquire, the first-level cache forgets what it held (`CCTL.IVALL`).
         sass::Opcode::CacheCtl if i.mem.is_empty() => lower.emit(i, Op::Sync(Sync::Acquire), &[], &[]),
+        // SYNCS with a predicate as its result asks for a phase.
+        sass::Opcode::Mbarrier if i.opcode == 0x5a7 => {
+            lower.emit(i, Op::Sync(Sync::PhaseWait), &[], &[]);
+            memory(lower, i);
+        }
         _ if !i.mem.is_empty() => memory(lower, i),
         _ => alu(lower, i),
     }

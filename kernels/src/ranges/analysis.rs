@@ -72,6 +72,7 @@ pub(super) struct AccessGroup {
     kind: AccessKind,
     base: SymbolicBase,
     several: bool,
+    early: bool,
     /// The first instruction.
     at: u32,
     extents: Vec<ByteSet>,
@@ -83,15 +84,16 @@ pub(super) struct AccessGroup {
 #[derive(Default)]
 pub(super) struct AccessGroups {
     all: Vec<AccessGroup>,
-    /// By kind, base, whether that is one of several, and whether extents are bounded (these are
+    /// By kind, base, whether that is one of several, whether it is before the wait, and whether extents are bounded (these are
     /// joined) or unknown: tables among the parameters have a base for each of their words.
-    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool), usize>,
+    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool, bool), usize>,
 }
 
 impl AccessGroup {
     fn new(acc: &Access, r: &ReachedBytes) -> AccessGroup {
         let (extents, delinearized) = Default::default();
-        AccessGroup { kind: acc.kind, base: r.base, several: r.several, at: acc.at, extents, delinearized }
+        let (kind, early, at) = (acc.kind, acc.early, acc.at);
+        AccessGroup { kind, base: r.base, several: r.several, early, at, extents, delinearized }
     }
 
     fn put(&mut self, r: ReachedBytes) {
@@ -104,10 +106,11 @@ impl AccessGroup {
     /// Joins the byte sets of each group.
     pub(super) fn finish(sets: AccessGroups) -> EvaluatedAccesses<ByteSet> {
         let mut result = Vec::with_capacity(sets.all.len());
-        for AccessGroup { kind, base, several, at, mut extents, delinearized } in sets.all {
+        for AccessGroup { kind, base, several, early, at, mut extents, delinearized } in sets.all {
             delinearization::into_byte_sets(delinearized, &mut extents);
             coalesce(&mut extents, several || base == SymbolicBase::Absolute);
-            result.extend(extents.into_iter().map(|extent| (kind, ReachedBytes::new(base, several, extent), at)));
+            let whole = |extent| (kind, ReachedBytes::new(base, several, extent).made(early), at);
+            result.extend(extents.into_iter().map(whole));
         }
         result
     }
@@ -161,6 +164,11 @@ impl Analysis {
     /// What matters when threads are followed.
     pub(super) fn plan(&self) -> &Plan {
         self.plan.get_or_init(|| Plan::new(&self.graph, &self.cfg))
+    }
+
+    /// The accesses that are made before the thread has waited for the grids it depends on.
+    pub(crate) fn early(&self) -> impl Iterator<Item = (AccessKind, u32)> {
+        self.graph.accesses.iter().filter(|access| access.early).map(|access| (access.kind, access.at))
     }
 
     pub(crate) fn access_count(&self) -> usize {
@@ -317,7 +325,7 @@ impl Analysis {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
             for r in self.reach(eval, k) {
                 let known = matches!(r.extent, ByteSet::Bounded { .. });
-                let at = *sets.by_key.entry((acc.kind, r.base, r.several, known)).or_insert_with(|| {
+                let at = *sets.by_key.entry((acc.kind, r.base, r.several, acc.early, known)).or_insert_with(|| {
                     sets.all.push(AccessGroup::new(acc, &r));
                     sets.all.len() - 1
                 });
@@ -375,7 +383,8 @@ impl Analysis {
                 let resolved = self.resolve(*kind, r, *at, launch).into_iter();
                 out.extend(resolved.map(|access| KernelAccess { lock: lock.clone(), selection, ..access }));
             };
-            match locks.as_ref().map(|locks| (locks, locks.parts(*kind, r.base))) {
+            // What a lock is worth before the wait is not asked.
+            match locks.as_ref().filter(|_| !r.early).map(|locks| (locks, locks.parts(*kind, r.base))) {
                 None => put(r, None),
                 Some((locks, None)) => put(r, locks.during(*kind, r.base)),
                 Some(_) if done.contains(&(*kind, r.base)) => {}
@@ -424,6 +433,7 @@ impl Analysis {
             looked_up,
             lock: None,
             selection: None,
+            early: r.early,
             at,
         };
         let bank = self.graph.constants.as_ref();

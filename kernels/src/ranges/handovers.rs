@@ -124,7 +124,7 @@ impl<'a> Flow<'a> {
             free: vec![Vec::new(); blocks],
             releases: stops(g, blocks, Sync::releases),
             acquires: stops(g, blocks, Sync::acquires),
-            barriers: stops(g, blocks, |sync| sync == Sync::Barrier),
+            barriers: stops(g, blocks, Sync::is_barrier),
             looks: Vec::new(),
             choices: Vec::new(),
             looked: vec![Vec::new(); blocks],
@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
                 flow.looked[look.at.block.0 as usize].push(look.at.place);
             }
         }
-        let barriers = (0_u32..).zip(&g.syncs).filter(|(_, s)| s.sync == Sync::Barrier).map(|(k, _)| k);
+        let barriers = (0_u32..).zip(&g.syncs).filter(|(_, s)| s.sync.is_barrier()).map(|(k, _)| k);
         let barriers: Vec<u32> = barriers.collect();
         if !flow.choices.is_empty() && barriers.len() <= MOST {
             let awaited = barriers.into_iter().map(|k| Point::of_sync(g, k)).filter_map(|at| flow.awaited(at));

@@ -5,16 +5,19 @@
 //! the crate explains the model and why it is sound.
 
 mod host_threads;
+mod overlap;
 mod queries;
 
+pub(crate) use overlap::LastKernel;
+pub use overlap::{Opens, Overlap};
 pub use queries::Awaits;
 
-use trace::{ContextId, Epoch, Region, StreamId, StreamKind, ThreadId, TimelineId};
+use trace::{ContextId, Epoch, KernelId, Region, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
 use crate::policy::Policy;
-use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
+use crate::start_clock::{Began, ClockSnapshot, ClockSource, OpStart};
 use crate::state::allocations::Allocations;
 use crate::state::devices::Devices;
 use crate::state::event::Event;
@@ -63,6 +66,9 @@ pub struct Engine {
     /// The latest copy whose source may be read before the earlier work of its stream is over: its
     /// epoch, and what the host knew when it was called.
     pub(crate) early_source: Option<(Epoch, ClockSnapshot)>,
+    /// The latest launch that may have begun before its predecessor had ended, by a kernel that
+    /// waits for that: its epoch, and what had finished when it began.
+    pub(crate) early_launch: Option<(Epoch, Began)>,
     /// Host threads, when each has a timeline of its own.
     pub(crate) threads: Option<Box<HostThreads>>,
     pub(crate) streams: Streams,
@@ -109,6 +115,7 @@ impl Engine {
             last: OpStart::default(),
             last_source: None,
             early_source: None,
+            early_launch: None,
             start_snapshot: None,
             scratch: Vec::new(),
             devices: Devices::default(),
@@ -125,20 +132,20 @@ impl Engine {
         self.devices.define(ordinal, arch);
     }
 
-    /// A kernel launch. `overlaps`: its attributes say that it may overlap its predecessor.
+    /// A kernel launch. `overlap`: its attributes say that it may overlap its predecessor.
     #[unsafe(link_section = "streamsan_hot")]
-    pub(crate) fn launch(&mut self, stream: StreamId, overlaps: bool) -> Epoch {
+    pub(crate) fn launch(&mut self, stream: StreamId, kernel: KernelId, overlap: Option<Overlap>) -> Epoch {
         self.tick();
         let slot = self.begin_here(stream);
-        let overlaps = overlaps && self.has_programmatic_launches(slot);
-        let s = &self.streams.slots[slot as usize];
-        // The programmatic dependency is on a kernel directly before; anything in between is waited
-        // for as usual.
-        let upto = match s.kernel_start {
-            Some(start) if overlaps => start,
-            _ => s.time,
-        };
-        self.advance_here(slot, upto, Some(upto))
+        if let Some(overlap) = overlap
+            && self.has_programmatic_launches(slot)
+        {
+            return self.overlapping_launch(slot, kernel, overlap);
+        }
+        let upto = self.streams.slots[slot as usize].time;
+        let epoch = self.advance_here(slot, upto, Some(upto));
+        self.streams.slots[slot as usize].kernel = LastKernel::ordinary(kernel, epoch.time);
+        epoch
     }
 
     /// Whether kernels of this stream may overlap by programmatic dependent launch.

@@ -1,6 +1,6 @@
 //! Events: records and waits of streams and of whole contexts, and queries of the host.
 
-use trace::{ContextId, Epoch, EventId, EventMode, StreamId, ThreadId, TimelineId};
+use trace::{ContextId, Epoch, EventId, EventMode, StreamId, StreamKind, ThreadId, TimelineId};
 
 use crate::clock::{Clock, Entry, NO_LINEAGE, TimelineSnapshot};
 use crate::engine::Engine;
@@ -15,9 +15,14 @@ use crate::state::host::{Covered, Guarantee};
 pub(crate) fn event_record_op(engine: &mut Engine, event: EventId, stream: StreamId, mode: EventMode) -> Epoch {
     match mode {
         EventMode::Plain | EventMode::External => {
+            let slot = engine.slot(stream);
+            let kernel_start = engine.streams.slots[slot as usize].kernel_start;
             let epoch = engine.stream_op(stream);
-            let slot = epoch.timeline.0;
-            let now = engine.streams.slots[slot as usize].snapshot(slot);
+            let s = &mut engine.streams.slots[slot as usize];
+            // Kernels overlap across it (see `engine::overlap`). Measured on non-blocking streams;
+            // on others it waits for the legacy stream, or that for it.
+            s.kernel_start = kernel_start.filter(|_| s.kind == StreamKind::NonBlocking);
+            let now = s.snapshot(slot);
             engine.events.entry(event.0).or_default().set(now);
             epoch
         }

@@ -16,10 +16,12 @@ mod graphs;
 mod host_sync;
 mod stream_memops;
 
-use trace::{ContextId, Epoch, FreeKind, LaunchShape, MemoryKind, Op, StreamId, StreamKind, ThreadId, WaitCompare};
+use trace::{
+    ContextId, Epoch, FreeKind, KernelId, LaunchShape, MemoryKind, Op, StreamId, StreamKind, ThreadId, WaitCompare,
+};
 
 use crate::condition::Condition;
-use crate::engine::Engine;
+use crate::engine::{Engine, Overlap};
 use crate::rules::alloc_free::{alloc, free, free_array};
 use crate::rules::copies::{attributed_copy, bytes_known, copy, fill};
 use crate::rules::events::{context_record, context_wait, event_reached, event_record_op, stream_wait};
@@ -45,8 +47,9 @@ impl Engine {
             self.enter_thread(op, thread);
         }
         match *op {
-            Op::Launch { stream, shape: LaunchShape { flags, .. }, .. } => {
-                self.launch(stream, flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0)
+            Op::Launch { stream, kernel, shape: LaunchShape { flags, .. }, .. } => {
+                let overlaps = flags & trace::launch_flags::PROGRAMMATIC_SERIALIZATION != 0;
+                self.launch(stream, kernel, overlaps.then(Overlap::default))
             }
             // What a program's own allocator does says nothing of order, and it does much of it.
             Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
@@ -57,16 +60,20 @@ impl Engine {
         }
     }
 
-    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel that
-    /// is known to wait for it (`griddepcontrol.wait`): then it is ordered as any other launch.
+    /// Applies a launch that does not overlap its predecessor, whatever its flags say.
     ///
     /// [`Engine::apply`] takes a launch with [`trace::launch_flags::PROGRAMMATIC_SERIALIZATION`] as
-    /// one by a kernel that never waits, where the device has programmatic dependent launch.
-    pub fn apply_waiting_launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
+    /// one by a kernel that never waits, where the device has programmatic dependent launch;
+    /// [`Engine::apply_overlapping_launch`] knows better.
+    pub fn apply_plain_launch(&mut self, stream: StreamId, kernel: KernelId, thread: ThreadId) -> Epoch {
+        self.enter_launch(stream, thread);
+        self.launch(stream, kernel, None)
+    }
+
+    pub(crate) fn enter_launch(&mut self, stream: StreamId, thread: ThreadId) {
         if self.threads.is_some() {
             self.enter_thread(&Op::Opaque { stream }, thread);
         }
-        self.launch(stream, false)
     }
 
     /// Applies any op but those that [`Engine::apply`] handles itself.

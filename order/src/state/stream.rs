@@ -6,6 +6,7 @@
 use trace::{ContextId, Epoch, StreamId, StreamKind};
 
 use crate::clock::{Clock, Entry, TimelineSnapshot};
+use crate::engine::LastKernel;
 use crate::id_map::IdMap;
 
 /// Position in a [`WorkList`] of something that is not in it.
@@ -23,9 +24,12 @@ pub(crate) struct Stream {
     pub(crate) time: u64,
     /// Version of the context's shared order that `clock` has taken in.
     pub(crate) joined_version: u64,
-    /// When the latest op was a kernel launch: the time up to which its predecessors had finished
-    /// when it started.
+    /// When the latest op was a kernel launch, apart from records of events and waits for what is
+    /// over: the time up to which its predecessors had finished when it made its first access that
+    /// counts as ordered.
     pub(crate) kernel_start: Option<u64>,
+    /// The latest kernel. It counts while `kernel_start` is known.
+    pub(crate) kernel: LastKernel,
     /// First time that lies behind an open wait; `u64::MAX`: none.
     pub(crate) blocked_from: u64,
     /// Index of its context.
@@ -64,6 +68,7 @@ impl Stream {
             in_host_list: ABSENT,
             in_legacy_list: ABSENT,
             kernel_start: None,
+            kernel: LastKernel::default(),
             batch: 0,
             batch_start: 0,
             blocked_from: u64::MAX,

@@ -1,6 +1,7 @@
 // Two kernels of one stream, the second launched with an attribute that lets it overlap the first
 // where the device has programmatic dependent launch (from compute capability 9.0 on):
 //   overlap attribute|waits|event
+// The first kernel triggers at once, in code for 9.0 and newer.
 // `waits`: the second kernel waits for the first before it reads (code for 9.0 and newer only).
 // `event`: the second runs on another stream, behind an event that the first one triggers.
 #include <cstdio>
@@ -12,6 +13,9 @@
     fprintf(stderr, "line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
 
 __global__ void fill(int *x, int n) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = i;
 }

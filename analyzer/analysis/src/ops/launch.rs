@@ -16,11 +16,12 @@ use detect::exact::pending::MeasuredLaunch;
 use detect::exact::{atomics, compare, locks, measured, measuring, settle};
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
+use detect::launches::dependence::Dependence;
 use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
-use detect::memory::{Cause, Site};
+use detect::memory::{self, Cause, Site};
 use detect::state::graphs::Graph;
 use kernels::Reason;
-use order::has_programmatic_launches;
+use order::{Opens, Overlap, has_programmatic_launches};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, Op, StreamId};
@@ -37,7 +38,22 @@ pub(super) fn launch(
 ) {
     let mut key = facts.code.key(kernel, l);
     let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
-    let plain = state.is_plain() && state.exact.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
+    let dependence = match node {
+        Some((graph, node)) => graph.dependence(node),
+        None if l.shape.flags & PROGRAMMATIC_SERIALIZATION != 0 => {
+            let arch = facts.arch(&state.streams, stream);
+            let mut of = || facts.code.dependence(kernel, facts.names.kernel(kernel), arch);
+            if has_programmatic_launches(arch) { of() } else { Dependence::ORDERED }
+        }
+        None => Dependence::ORDERED,
+    };
+    let overlap = if dependence.waits { memory::Overlap::No } else { memory::Overlap::NeverWaits };
+    let context = OpContext { overlap, ..context };
+    // What is made before the wait has another order than the rest, which no replay knows.
+    let begins_early = dependence.accesses_early && state.ordering.view_before_wait(context.epoch, node).is_some();
+    let plain = !begins_early
+        && state.is_plain()
+        && state.exact.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
     if plain && launch_repeated(state, facts, stream, &key, l, &context, node) {
         return;
     }
@@ -114,6 +130,7 @@ pub(super) fn launch(
     }
     let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
     let view = state.ordering.view(context.epoch, node);
+    let before_wait = state.ordering.view_before_wait(context.epoch, node).filter(|_| begins_early);
     let measured = touched.map(|mut runs| {
         atomics::settle(&predicted, image, &mut state.memory, &mut runs);
         let nowhere = |name: &str| !state.memory.has_address(image, name);
@@ -126,6 +143,7 @@ pub(super) fn launch(
     let supposed = state.exact.supposed();
     let mut work =
         Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic).suppose(supposed);
+    work = work.overlapping(before_wait);
     let known = match &measured {
         Some((known, unseen)) => {
             work.predicted(|work| match predicted.knowledge {
@@ -133,6 +151,9 @@ pub(super) fn launch(
                 _ => work.effects(&predicted, image),
             });
             work.effects(unseen, image);
+            if begins_early {
+                work.effects(&measured::before_wait(&predicted, known), image);
+            }
             work.site.measured = true;
             work.effects(known, image);
             known
@@ -169,15 +190,20 @@ pub(super) fn launch(
     state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
 }
 
-/// Whether a launch with the attribute for it overlaps its predecessor: the device has programmatic
-/// dependent launch, and the kernel does not wait. `None`: any other op.
+/// How a launch with the attribute for it may overlap its predecessor, on a device with programmatic
+/// dependent launch. `None`: any other op.
 #[inline]
-pub(crate) fn overlaps(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_>) -> Option<bool> {
+pub(crate) fn overlap(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_>) -> Option<Overlap> {
     match *op {
         Op::Launch { stream, kernel, shape, .. } if shape.flags & PROGRAMMATIC_SERIALIZATION != 0 => {
             let arch = facts.arch(&state.streams, stream);
             state.coverage.count_overlap(arch);
-            Some(has_programmatic_launches(arch) && !facts.code.waits(kernel, facts.names.kernel(kernel), arch))
+            if !has_programmatic_launches(arch) {
+                return None;
+            }
+            let before = state.ordering.kernel_before(stream);
+            let mut of = |kernel| facts.code.dependence(kernel, facts.names.kernel(kernel), arch);
+            Some(Overlap { before: before.map_or(Opens::AtOnce, |before| of(before).opens), waits: of(kernel).waits })
         }
         _ => None,
     }

@@ -19,6 +19,7 @@ use crate::process::facts::ProcessFacts;
 use crate::process::op_context::OpContext;
 use crate::process::state::ProcessState;
 use detect::accesses::Work;
+use detect::launches::dependence::Dependence;
 use detect::launches::effects::Launch;
 use detect::memory::Object;
 use detect::memory::{AccessKind, Allocation, Cause, Site};
@@ -150,16 +151,18 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
         }
         Op::HostThreads {} => state.has_host_edges = true,
         Op::GraphExec { exec, nodes, .. } => state.graphs.define(exec, nodes),
-        Op::GraphNode { .. } => {
+        Op::GraphNode { tag, dependencies, .. } => {
             let (code, names) = (&mut facts.code, &facts.names);
             let arch = names.arch(trace::ContextId::NONE);
+            if tag == trace::tag::Launch && dependencies.iter().any(|d| d.port != 0) {
+                state.coverage.count_overlap(arch);
+            }
             // A kernel is not looked at before the device is known, because that is cached.
-            let coverage = &mut state.coverage;
-            let waits = |kernel| {
-                coverage.count_overlap(arch);
-                !order::has_programmatic_launches(arch) || code.waits(kernel, names.kernel(kernel), arch)
+            let dependence = |kernel| match order::has_programmatic_launches(arch) {
+                true => code.dependence(kernel, names.kernel(kernel), arch),
+                false => Dependence::ORDERED,
             };
-            let known = state.graphs.node(op, waits);
+            let known = state.graphs.node(op, dependence);
             state.coverage.damaged += u64::from(!known);
         }
         Op::NodeOf { exec, index, part, node } => state.graphs.node_of(exec, index, part, node),

@@ -79,7 +79,7 @@ impl Pass {
         let Some(replay) = facts.code.replay_log(&key, &launch).filter(|replay| replay.holds(&state.memory)) else {
             return false;
         };
-        let epoch = state.ordering.launch(stream, origin.thread);
+        let epoch = state.ordering.launch(stream, kernel, origin.thread);
         let marks = (facts.names.has_torch_blocks(), false);
         state.submissions.launch(&mut state.coverage, (stream, kernel), origin, epoch, marks);
         let site = Site { kernel, ..state.submissions.context(origin, epoch).site(Cause::Kernel, stream) };

@@ -136,7 +136,7 @@ impl Pass {
         }
         match self.edits.edit(&edited, &mut self.state, facts) {
             EditedRecord::Applied(in_order) => self.apply_edited(facts, record, &edited, in_order.as_ref()),
-            EditedRecord::LeftOut => drop(self.edits.note_step(record, None, false, &mut self.state)),
+            EditedRecord::LeftOut => drop(self.edits.note_step(record, None, None, &mut self.state)),
         }
     }
 
@@ -153,8 +153,8 @@ impl Pass {
         let translated = edits.before(edited, state, facts);
         let record = translated.as_ref().unwrap_or(edited);
         let (op, origin) = (&record.op, &record.origin);
-        let overlaps = ops::launch::overlaps(state, facts, op);
-        let epoch = state.place(in_order.unwrap_or(op), origin.thread, overlaps);
+        let overlap = ops::launch::overlap(state, facts, op);
+        let epoch = state.place(in_order.unwrap_or(op), origin.thread, overlap);
         self.observers.placed(record, epoch, state, facts);
         state.submit(op, origin, epoch, facts.names.has_torch_blocks());
         if let (Op::GraphLaunch { stream, exec }, false) = (*op, state.paused) {
@@ -163,7 +163,7 @@ impl Pass {
         }
         ops::act(state, facts, op, origin, epoch);
         edits.after(record, epoch, state);
-        if edits.note_step(recorded, Some(epoch), overlaps == Some(true), state) {
+        if edits.note_step(recorded, Some(epoch), overlap, state) {
             return;
         }
         self.observers.applied(op, epoch, state);

@@ -3,7 +3,7 @@
 //! Owns the plain data that is passed along with an op or a graph node, and the [`Site`] made from
 //! it.
 
-use detect::memory::{Cause, Region, Site};
+use detect::memory::{Cause, Overlap, Region, Site};
 use trace::{Epoch, KernelId, Origin, StackId, StreamId};
 
 /// When and from where an op, or a node of a graph, acts.
@@ -16,6 +16,8 @@ pub(crate) struct OpContext {
     pub(crate) graph: Option<(StreamId, StackId)>,
     /// Whether a condition decides that it acts at all: it is in a body of a conditional node.
     pub(crate) is_conditional: bool,
+    /// Whether it is a kernel that may run beside the work it depends on, and never waits for it.
+    pub(crate) overlap: Overlap,
     /// The NVTX region that the thread is in.
     pub(crate) region: Region,
 }
@@ -41,6 +43,7 @@ impl OpContext {
             conditional: self.is_conditional,
             lock: None,
             selection: None,
+            overlap: self.overlap,
         }
     }
 }

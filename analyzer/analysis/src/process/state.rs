@@ -24,7 +24,7 @@ use detect::state::happens_before::Ordering;
 use detect::state::names::Names;
 use detect::state::regions::Regions;
 use detect::state::streams::Streams;
-use order::Policy;
+use order::{Overlap, Policy};
 use rustc_hash::FxHashMap;
 use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, ThreadId};
 
@@ -125,15 +125,16 @@ impl ProcessState {
         }
     }
 
-    /// Gives an op its place in the order. `overlaps`: it is a launch with programmatic
-    /// serialization that may overlap its predecessor; `None`: it is any other op.
-    pub(crate) fn place(&mut self, op: &Op<'_>, thread: ThreadId, overlaps: Option<bool>) -> Epoch {
-        let epoch = match *op {
-            Op::Launch { stream, .. } if overlaps == Some(false) => Some(self.ordering.launch(stream, thread)),
-            _ => None,
-        };
+    /// Gives an op its place in the order. `overlap`: how a launch may overlap its predecessor.
+    pub(crate) fn place(&mut self, op: &Op<'_>, thread: ThreadId, overlap: Option<Overlap>) -> Epoch {
         self.left.settle(op, thread, &mut self.ordering, &mut self.memory);
-        epoch.unwrap_or_else(|| self.ordering.apply(op, thread))
+        match *op {
+            Op::Launch { stream, kernel, .. } => match overlap {
+                None => self.ordering.launch(stream, kernel, thread),
+                Some(overlap) => self.ordering.overlapping_launch(stream, kernel, thread, overlap),
+            },
+            _ => self.ordering.apply(op, thread),
+        }
     }
 
     /// The side effects of a submission. `torch`: the trace covers PyTorch's allocator.

@@ -10,6 +10,7 @@ use detect::coverage::Coverage;
 use detect::early_free::EarlyFreeWatch;
 use detect::faults::Faults;
 use detect::history::History;
+use detect::memory::Overlap;
 use detect::state::handovers::HandOvers;
 use detect::state::regions::Regions;
 use trace::{Epoch, KernelId, Op, Origin, StreamId, ThreadId};
@@ -69,6 +70,7 @@ impl Submissions {
     #[inline(always)]
     pub(crate) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
         let region = self.regions.current(origin.thread);
-        OpContext { origin: *origin, epoch, graph: None, is_conditional: false, region }
+        let (graph, is_conditional, overlap) = (None, false, Overlap::No);
+        OpContext { origin: *origin, epoch, graph, is_conditional, overlap, region }
     }
 }

@@ -6,7 +6,7 @@
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Allocations, Cause, Dim, Extent, Lock, Pieces, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Dim, Extent, Lock, Overlap, Pieces, Precision};
 use kernels::LockRole;
 use trace::{ImageId, MemoryKind, Region};
 
@@ -27,8 +27,14 @@ impl Work<'_, '_> {
             }
             false => Vec::new(),
         };
+        let (view, overlap) = (self.view, self.site.overlap);
         for write in [false, true] {
             for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
+                if let Some(before_wait) = self.before_wait.filter(|_| effect.early) {
+                    (self.view, self.site.overlap) = (before_wait, Overlap::BeforeWait);
+                } else {
+                    (self.view, self.site.overlap) = (view, overlap);
+                }
                 match &effect.base {
                     EffectBase::PointerTable(_) | EffectBase::VariableTable(_) => {
                         let found = tables.iter().find(|t| std::ptr::eq(t.0, effect));
@@ -53,6 +59,7 @@ impl Work<'_, '_> {
                 }
             }
         }
+        (self.view, self.site.overlap) = (view, overlap);
         let lost = |e: &Effect| match e.base {
             EffectBase::Unknown => true,
             _ => e.is_through_table() && !tables.iter().any(|t| std::ptr::eq(t.0, e)),

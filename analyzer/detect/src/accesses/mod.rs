@@ -33,6 +33,8 @@ pub struct Work<'a, 'v> {
     pub(crate) memory: &'a mut Allocations,
     /// The order as seen from the op.
     pub(crate) view: View<'v>,
+    /// The same from a kernel that has not waited for the work it depends on, if that differs.
+    before_wait: Option<View<'v>>,
     /// Where the op comes from.
     pub site: Site,
     /// Races found are appended here.
@@ -66,6 +68,7 @@ impl<'a, 'v> Work<'a, 'v> {
         Self {
             memory,
             view,
+            before_wait: None,
             site,
             races,
             pedantic,
@@ -76,6 +79,13 @@ impl<'a, 'v> Work<'a, 'v> {
             predicting: false,
             recording: None,
         }
+    }
+
+    /// Of a kernel that may begin before the work it depends on has ended: the order as seen from
+    /// before its wait.
+    #[must_use]
+    pub fn overlapping(self, before_wait: Option<View<'v>>) -> Self {
+        Self { before_wait, ..self }
     }
 
     /// Remembers where the accesses go; see [`crate::launch_memory::replay`].

@@ -65,8 +65,38 @@ pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Alloc
         let kind = effect.kind;
         if let Some(known) = predicted.effects.iter().filter(|known| known.kind == kind).find(leads_here) {
             (effect.base, effect.at) = (known.base.clone(), known.at);
+            continue;
         }
+        // Through a texture, a variable or a loaded address.
+        let is_word = |base: &EffectBase| matches!(base, EffectBase::Param(..) | EffectBase::Maybe(..));
+        let mut others =
+            predicted.effects.iter().filter(|known| known.kind == kind && !is_word(&known.base)).peekable();
+        effect.early = others.peek().is_some() && others.all(|known| known.early);
     }
+}
+
+/// Of a kernel that begins before it waits, what the code says of the bytes before the wait, as far as
+/// the measurement, which does not tell them apart, has bytes between them.
+pub fn before_wait(predicted: &Evaluated, measured: &Evaluated) -> Evaluated {
+    let span = |bytes: &EffectExtent| match bytes {
+        EffectExtent::Bounded { lo, hi, .. } | EffectExtent::Among { lo, hi } => Some((*lo, *hi)),
+        EffectExtent::Pieces { origin, pieces, .. } => {
+            let last = pieces.spans().last().map_or(0, |span| span.1);
+            Some((*origin, origin.saturating_add(last)))
+        }
+        EffectExtent::Unknown | EffectExtent::Scattered => None,
+    };
+    let is_touched = |early: &Effect| {
+        let of = measured.effects.iter().filter(|effect| effect.kind == early.kind);
+        of.map(|effect| (span(&early.bytes), span(&effect.bytes))).any(|spans| match spans {
+            (Some(early), Some(effect)) => early.0 < effect.1 && effect.0 < early.1,
+            _ => true,
+        })
+    };
+    let is_word = |base: &EffectBase| matches!(base, EffectBase::Param(..) | EffectBase::Maybe(..));
+    let early = predicted.effects.iter().filter(|effect| effect.early && is_word(&effect.base));
+    let effects = early.filter(|effect| is_touched(effect)).cloned().collect();
+    Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
 }
 
 /// Maximum number of runs of one kind that are effects by themselves. More are irregular, and one

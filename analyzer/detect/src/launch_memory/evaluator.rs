@@ -9,6 +9,7 @@ use crate::coverage::Unplaced;
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
+use crate::launches::dependence::Dependence;
 use crate::launches::effects::{Evaluated, Launch, Outline};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
@@ -60,10 +61,10 @@ impl LaunchEvaluator {
         }
     }
 
-    /// Whether a kernel waits for the grids it depends on. A kernel without readable code is taken
-    /// to wait: that is what the launch attribute is for.
-    pub fn waits(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
-        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.waits())
+    /// What a kernel does about programmatic dependent launch. A kernel without readable code is
+    /// taken to wait, which is what the launch attribute is for, and to trigger.
+    pub fn dependence(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> Dependence {
+        self.kernel(id, def, arch).as_ref().map_or(Dependence::UNKNOWN, |code| code.dependency().into())
     }
 
     /// Whether a kernel may communicate with kernels of other processes while it runs. A kernel

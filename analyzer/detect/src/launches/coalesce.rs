@@ -35,6 +35,7 @@ struct Bound {
     constant: bool,
     voted: bool,
     looked_up: bool,
+    early: bool,
     dims: SmallVec<[Dim; 3]>,
     start: u64,
     end: u64,
@@ -46,9 +47,11 @@ impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
         let EffectExtent::Bounded { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
-        let &Effect { kind, constant, voted, looked_up, .. } = effect;
+        let &Effect { kind, constant, voted, looked_up, early, .. } = effect;
+        let dims_first = SmallVec::new();
         let end = lo.checked_add(width)?;
-        let mut bound = Self { base, kind, constant, voted, looked_up, dims: SmallVec::new(), start: lo, end, number };
+        let mut bound =
+            Self { base, kind, constant, voted, looked_up, early, dims: dims_first, start: lo, end, number };
         bound.spread(dims);
         (bound.start < bound.end).then_some(bound)
     }
@@ -60,8 +63,8 @@ impl Bound {
         self.dims = extent.dims().into();
     }
 
-    fn family(&self) -> (usize, AccessKind, [bool; 3], &[Dim]) {
-        (self.base, self.kind, [self.constant, self.voted, self.looked_up], &self.dims)
+    fn family(&self) -> (usize, AccessKind, [bool; 4], &[Dim]) {
+        (self.base, self.kind, [self.constant, self.voted, self.looked_up, self.early], &self.dims)
     }
 
     /// Absorbs the next bound, if its run joins up.

@@ -161,13 +161,17 @@ pub struct Effect {
     pub(crate) lock: Option<HeldLock>,
     /// The words in memory that decide which threads make it.
     pub(crate) selection: Option<Selection>,
+    /// Made by threads that have not waited for the grids that the kernel depends on, though the
+    /// kernel waits for them.
+    pub early: bool,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        let (constant, voted, looked_up) = (false, false, false);
-        Self { base, kind, bytes, at: 0, why: None, constant, voted, looked_up, lock: None, selection: None }
+        let (constant, voted, looked_up, early) = (false, false, false, false);
+        let (at, why, lock, selection) = (0, None, None, None);
+        Self { base, kind, bytes, at, why, constant, voted, looked_up, lock, selection, early }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

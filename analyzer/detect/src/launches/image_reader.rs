@@ -346,8 +346,8 @@ impl KernelCode for Known {
         fixed.then(|| self.code.hash())
     }
 
-    fn waits(&self) -> bool {
-        self.summary.waits_for_dependency().waits
+    fn dependency(&self) -> kernels::Dependency {
+        self.summary.dependency()
     }
 
     fn signals(&self) -> bool {
@@ -421,14 +421,15 @@ impl Known {
                 if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, kernels::Extent::of_tensor(&t)?))) {
                     let base = EffectBase::Tensor(u32::from(offset), tensor.address);
                     let bytes = bytes_of(&extent, tensor.address);
-                    effects.push(Effect { at: a.at, ..Effect::new(base, kind, bytes) });
+                    effects.push(Effect { at: a.at, early: a.early, ..Effect::new(base, kind, bytes) });
                     return;
                 }
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
                     let base = EffectBase::Tensor(u32::from(offset) + i as u32 * 8, value);
                     let effect = Effect::new(base, kind, EffectExtent::Unknown);
-                    effects.push(Effect { at: a.at, why: Some(kernels::Reason::Descriptor), ..effect });
+                    let why = Some(kernels::Reason::Descriptor);
+                    effects.push(Effect { at: a.at, early: a.early, why, ..effect });
                 }
                 return;
             }
@@ -441,8 +442,8 @@ impl Known {
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let lock =
             a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role));
-        let (voted, looked_up, selection) = (a.voted, a.looked_up, a.selection);
-        effects.push(Effect { base, kind, bytes, at: a.at, why, constant, voted, looked_up, lock, selection });
+        let &KernelAccess { at, voted, looked_up, selection, early, .. } = a;
+        effects.push(Effect { base, kind, bytes, at, why, constant, voted, looked_up, lock, selection, early });
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
-use kernels::{Gap, Loss};
+use kernels::{Dependency, Gap, Loss};
 use trace::{ImageId, Op};
 
 /// The analysed code of a kernel.
@@ -44,9 +44,8 @@ pub trait KernelCode: Send {
     fn identity(&self) -> Option<u64> {
         None
     }
-    /// Whether the kernel waits for the grids it depends on (`griddepcontrol.wait`) before it does
-    /// anything.
-    fn waits(&self) -> bool;
+    /// What the kernel does about programmatic dependent launch.
+    fn dependency(&self) -> Dependency;
     /// Whether the kernel may communicate with kernels of other processes while it runs.
     fn signals(&self) -> bool {
         false

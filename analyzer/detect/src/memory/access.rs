@@ -150,6 +150,21 @@ pub struct Site {
     pub lock: Option<Lock>,
     /// The words in memory that decide which threads of the kernel make it.
     pub selection: Option<Selection>,
+    /// Whether the kernel may run beside the work it depends on when it makes it.
+    pub overlap: Overlap,
+}
+
+/// How an access of a kernel comes to be made beside the work that the kernel depends on
+/// (programmatic dependent launch).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overlap {
+    /// It does not: it comes behind that work.
+    #[default]
+    No,
+    /// Some threads make it before they have waited, or never wait.
+    BeforeWait,
+    /// The kernel never waits.
+    NeverWaits,
 }
 
 impl Site {
@@ -174,6 +189,7 @@ impl Site {
             conditional: false,
             lock: None,
             selection: None,
+            overlap: Overlap::No,
         }
     }
 }

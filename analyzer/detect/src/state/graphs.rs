@@ -8,7 +8,9 @@
 //! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
 //! little for the long and narrow graphs that programs record.
 
+use crate::launches::dependence::Dependence;
 use crate::state::op_site::OpSite;
+use order::Opens;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -39,9 +41,11 @@ pub struct Node {
     pub call: CallId,
     /// Whether it runs.
     pub(crate) enabled: bool,
-    /// A kernel that never waits for the nodes whose trigger it depends on (no
-    /// `griddepcontrol.wait`).
-    pub(crate) never_waits: bool,
+    /// Of a kernel with a dependency on the trigger or the start of a node: whether it waits for
+    /// such nodes (`griddepcontrol.wait`). Others wait for all by themselves.
+    dependence: Dependence,
+    /// When it lets such nodes begin that depend on its trigger.
+    opens: Opens,
     dependencies: Vec<Dependency>,
     /// Whether it is in a body of a conditional node, which may leave it out.
     pub is_conditional: bool,
@@ -75,14 +79,9 @@ impl Node {
         if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }
     }
 
-    /// Whether the node starts only when the other one has finished.
+    /// Whether the accesses that the node makes last come behind the other one.
     fn is_full(&self, d: &Dependency) -> bool {
-        d.port == 0 || !self.never_waits
-    }
-
-    /// Whether the node may start as soon as the other one has triggered.
-    fn is_weak(&self, d: &Dependency) -> bool {
-        d.port == PORT_TRIGGERED && self.never_waits
+        d.port == 0 || self.dependence.waits
     }
 }
 
@@ -96,13 +95,33 @@ pub struct Inner {
     /// For every node, how far each chain has got; rows of `chains` numbers.
     clocks: Vec<u32>,
     chains: usize,
+    /// The same clocks at which nodes begin that wait for some of their dependencies themselves.
+    begins: FxHashMap<u32, Vec<u32>>,
 }
 
 impl Inner {
+    /// A clock takes in a node that has finished, and what had by then. `late`: that, if it is more
+    /// than when the node began.
+    fn join(&self, clock: &mut [u32], from: u32, late: Option<&Vec<u32>>) {
+        let row = from as usize * self.chains;
+        let finished = late.map_or(&self.clocks[row..row + self.chains], Vec::as_slice);
+        clock.iter_mut().zip(finished).for_each(|(to, from)| *to = (*to).max(*from));
+        let (chain, place) = self.place[from as usize];
+        clock[chain as usize] = clock[chain as usize].max(place);
+    }
+
     /// Whether `first` has finished before `second` starts.
     pub fn before(&self, first: u32, second: u32) -> bool {
         let (Some(&(chain, place)), second) = (self.place.get(first as usize), second as usize) else { return true };
         self.clocks.get(second * self.chains + chain as usize).is_none_or(|reached| *reached >= place)
+    }
+
+    /// Whether `first` has finished before `second` begins, whatever that waits for later.
+    fn before_wait(&self, first: u32, second: u32) -> bool {
+        let (Some(clock), Some(&(chain, place))) = (self.begins.get(&second), self.place.get(first as usize)) else {
+            return self.before(first, second);
+        };
+        clock.get(chain as usize).is_none_or(|reached| *reached >= place)
     }
 }
 
@@ -136,6 +155,25 @@ impl Graph {
     /// Whether `first` has finished before `second` starts, in one launch.
     pub fn before(&self, first: u32, second: u32) -> bool {
         self.inner.as_ref().is_none_or(|inner| inner.before(first, second))
+    }
+
+    /// The same, of what `second` does behind its wait for the nodes it depends on, or before it.
+    pub(crate) fn comes_before(&self, first: u32, second: u32, waited: bool) -> bool {
+        self.inner.as_ref().is_none_or(|inner| match waited {
+            true => inner.before(first, second),
+            false => inner.before_wait(first, second),
+        })
+    }
+
+    /// Whether a node may begin before what it waits for itself, and touches memory then.
+    pub(crate) fn begins_early(&self, node: u32) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.begins.contains_key(&node))
+            && self.node(node).is_some_and(|node| node.dependence.accesses_early)
+    }
+
+    /// What a node does about the nodes that it may overlap.
+    pub fn dependence(&self, node: u32) -> Dependence {
+        self.node(node).map_or(Dependence::ORDERED, |node| node.dependence)
     }
 
     /// All nodes.
@@ -248,35 +286,50 @@ impl Graph {
             return inner;
         }
         inner.clocks = vec![0; n * inner.chains];
-        // What has finished when a node has finished, beyond what had finished when it started.
-        // Only kernels that do not wait for all of their dependencies have an entry. CUDA does not
-        // document whether such a kernel may end before a dependency that it never waited for. Here
-        // it may not.
+        // What has finished when a node counts as finished for those that wait for it, beyond what
+        // had finished when it made its last accesses. Only kernels that never wait have an entry.
+        // Kernels complete in order: one that ends first completes behind those it depends on.
         let mut late: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        let raise = |clock: &mut [u32], inner: &Inner, late: &FxHashMap<u32, Vec<u32>>, from: u32| {
-            let row = from as usize * inner.chains;
-            let finished = late.get(&from).map_or(&inner.clocks[row..row + inner.chains], Vec::as_slice);
-            clock.iter_mut().zip(finished).for_each(|(to, from)| *to = (*to).max(*from));
-            let (chain, place) = inner.place[from as usize];
-            clock[chain as usize] = clock[chain as usize].max(place);
-        };
         for at in 0..inner.sequence.len() {
             let i = inner.sequence[at];
             let node = &self.nodes[i as usize];
+            let edges = edges[i as usize].iter().filter(|d| (d.from as usize) < n);
             let mut clock = vec![0; inner.chains];
-            for d in edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_full(d)) {
-                raise(&mut clock, &inner, &late, d.from);
+            let mut begin = clock.clone();
+            for d in edges.clone() {
+                inner.join(&mut clock, d.from, late.get(&d.from));
+                match d.port {
+                    0 => inner.join(&mut begin, d.from, late.get(&d.from)),
+                    port => self.opened(&inner, &mut begin, d.from, port),
+                }
             }
-            let row = i as usize * inner.chains;
-            inner.clocks[row..row + inner.chains].copy_from_slice(&clock);
-            let rest = edges[i as usize].iter().filter(|d| (d.from as usize) < n && node.is_weak(d));
-            let rest: Vec<u32> = rest.map(|d| d.from).collect();
-            if !rest.is_empty() {
-                rest.iter().for_each(|from| raise(&mut clock, &inner, &late, *from));
+            let row = i as usize * inner.chains..(i as usize + 1) * inner.chains;
+            if begin == clock {
+                inner.clocks[row].copy_from_slice(&clock);
+            } else if node.dependence.waits {
+                inner.clocks[row].copy_from_slice(&clock);
+                inner.begins.insert(i, begin);
+            } else {
+                inner.clocks[row].copy_from_slice(&begin);
                 late.insert(i, clock);
             }
         }
         inner
+    }
+
+    /// A clock takes in what has finished when a node lets those begin that depend on its trigger,
+    /// or on the start of its blocks. The rules are those of a stream (`order`, `engine::overlap`),
+    /// and were measured with them.
+    fn opened(&self, inner: &Inner, clock: &mut [u32], from: u32, port: u32) {
+        let node = &self.nodes[from as usize];
+        let row = &inner.clocks[from as usize * inner.chains..(from as usize + 1) * inner.chains];
+        let begun = inner.begins.get(&from).map_or(row, Vec::as_slice);
+        let reached = if port == PORT_TRIGGERED && node.opens != Opens::AtOnce { row } else { begun };
+        clock.iter_mut().zip(reached).for_each(|(to, from)| *to = (*to).max(*from));
+        if port == PORT_TRIGGERED && node.opens == Opens::Never {
+            let (chain, place) = inner.place[from as usize];
+            clock[chain as usize] = clock[chain as usize].max(place);
+        }
     }
 }
 
@@ -297,9 +350,9 @@ impl Graphs {
         self.execs.insert(exec, graph);
     }
 
-    /// Defines a node, or defines it again. `waits`: whether a kernel waits for its programmatic
+    /// Defines a node, or defines it again. `of`: what a kernel does about programmatic
     /// dependencies. False: its graph is unknown.
-    pub fn node(&mut self, op: &Op<'_>, waits: impl FnOnce(KernelId) -> bool) -> bool {
+    pub fn node(&mut self, op: &Op<'_>, mut of: impl FnMut(KernelId) -> Dependence) -> bool {
         let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
         let Some(graph) = self.execs.get_mut(&exec) else { return false };
         let index = index as usize;
@@ -316,16 +369,27 @@ impl Graphs {
             Ok(Op::Launch { kernel, .. }) if dependencies.iter().any(|d| d.port != 0) => Some(kernel),
             _ => None,
         };
-        let never_waits = kernel.is_some_and(|kernel| !waits(kernel));
+        for before in dependencies.iter().filter(|d| d.port == PORT_TRIGGERED && d.from as usize != index) {
+            let Some(node) = graph.nodes.get_mut(before.from as usize) else { continue };
+            if let Ok(Op::Launch { kernel, .. }) = Op::decode(node.tag, &node.body) {
+                node.opens = of(kernel).opens;
+            }
+        }
+        let dependence = kernel.map_or(Dependence::ORDERED, of);
         let known = &mut graph.nodes[index];
         let is_same = known.dependencies == dependencies && known.stack == stack;
-        if !is_same || known.never_waits != never_waits {
+        // Another kernel may be let in at another time.
+        let is_same_kernel = known.dependence == dependence && known.body == body;
+        if !is_same || !is_same_kernel {
             graph.inner = None;
         }
         graph.is_replanned &= is_same;
         let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
         let (parts, is_conditional, body) = (std::mem::take(&mut known.parts), known.is_conditional, body.to_vec());
-        *known = Node { stack, call, enabled, never_waits, dependencies, is_conditional, added, parts, tag, body };
+        let opens = Opens::AtOnce;
+        let node =
+            Node { stack, call, enabled, dependence, opens, dependencies, is_conditional, added, parts, tag, body };
+        *known = node;
         true
     }
 
@@ -384,109 +448,4 @@ impl Graphs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use trace::codec::List;
-
-    fn graph(edges: &[(u32, u32, u32)], n: u32) -> Graph {
-        graph_of(edges, n, true)
-    }
-
-    /// All nodes are kernels. `waits`: whether they wait for their dependencies.
-    fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
-        let mut body = [0; 128];
-        let shape = trace::LaunchShape::new([1; 3], [1; 3]);
-        let launch = Op::Launch { stream: trace::StreamId(0), kernel: KernelId(1), shape, params: &[] };
-        let mut to = trace::Encoder::new(&mut body);
-        launch.encode(&mut to);
-        let len = to.finish().expect("fits");
-        let mut graphs = Graphs::default();
-        let exec = GraphExecId(1);
-        graphs.define(exec, n);
-        for index in 0..n {
-            let deps: Vec<Dependency> =
-                edges.iter().filter(|e| e.1 == index).map(|e| Dependency { from: e.0, port: e.2 }).collect();
-            assert!(graphs.node(
-                &Op::GraphNode {
-                    exec,
-                    index,
-                    stack: StackId(0),
-                    call: CallId(0),
-                    enabled: true,
-                    dependencies: List::new(&deps),
-                    tag: launch.tag(),
-                    body: &body[..len],
-                },
-                |_| waits
-            ));
-        }
-        graphs.take(exec).expect("defined")
-    }
-
-    #[test]
-    fn fork_and_join() {
-        let g = graph(&[(0, 1, 0), (0, 2, 0), (1, 3, 0), (2, 3, 0)], 4);
-        assert_eq!(g.sequence().len(), 4);
-        assert!(g.before(0, 1) && g.before(0, 3) && g.before(1, 3) && g.before(2, 3));
-        assert!(!g.before(1, 2) && !g.before(2, 1) && !g.before(3, 0) && !g.before(1, 0));
-    }
-
-    #[test]
-    fn order_is_transitive_whatever_the_numbering() {
-        let g = graph(&[(3, 2, 0), (2, 1, 0), (1, 0, 0)], 5);
-        assert!(g.before(3, 0) && !g.before(0, 3) && !g.before(4, 0) && !g.before(0, 4));
-    }
-
-    #[test]
-    fn waiting_for_the_start_of_a_node_is_no_order() {
-        let edges = [(0, 1, PORT_LAUNCHED), (0, 2, PORT_TRIGGERED)];
-        let g = graph_of(&edges, 3, false);
-        assert!(!g.before(0, 1) && !g.before(0, 2), "reported");
-        let g = graph_of(&edges, 3, true);
-        assert!(g.before(0, 1) && g.before(0, 2), "silent: the kernels wait for all of it");
-    }
-
-    /// cuda.h, edge data: a programmatic edge lets a kernel start before its predecessor has
-    /// finished, and only `griddepcontrol.wait` waits for that.
-    #[test]
-    fn a_trigger_orders_kernels_that_wait_for_it() {
-        let edges = [(0, 1, PORT_TRIGGERED), (1, 2, 0), (3, 1, 0)];
-        let g = graph_of(&edges, 4, true);
-        assert!(g.before(0, 1) && g.before(0, 2) && g.before(3, 1));
-        let g = graph_of(&edges, 4, false);
-        assert!(!g.before(0, 1), "reported: it may overlap");
-        assert!(g.before(3, 1), "silent: a full edge beside it");
-        assert!(
-            g.before(0, 2) && g.before(1, 2) && g.before(3, 2),
-            "silent: what comes after the kernel waits for both"
-        );
-    }
-
-    #[test]
-    fn cycles_and_wild_edges_do_no_harm() {
-        let g = graph(&[(0, 1, 0), (1, 0, 0), (77, 2, 0), (2, 2, 0)], 3);
-        assert_eq!(g.sequence(), [2]);
-    }
-
-    #[test]
-    fn many_nodes_agree_with_reachability() {
-        let edges: Vec<(u32, u32, u32)> =
-            (1..60_u32).flat_map(|i| [(i * 7 % i, i, 0), (i * 13 % i, i, 0)]).filter(|e| e.0 % 3 != 0).collect();
-        let g = graph(&edges, 60);
-        let mut reach = vec![vec![false; 60]; 60];
-        for i in 0..60 {
-            for e in edges.iter().filter(|e| e.1 as usize == i) {
-                reach[i][e.0 as usize] = true;
-                let from = reach[e.0 as usize].clone();
-                reach[i].iter_mut().zip(from).for_each(|(to, from)| *to |= from);
-            }
-        }
-        for i in 0..60_u32 {
-            for j in 0..60_u32 {
-                if i != j {
-                    assert_eq!(g.before(j, i), reach[i as usize][j as usize], "{j} before {i}");
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -5,8 +5,8 @@
 
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
-use order::{Awaits, ClockRef, Engine, FastClock, FoundValues, Options};
-use trace::{Epoch, GraphExecId, HostFuncId, Op, StreamId, ThreadId};
+use order::{Awaits, ClockRef, Engine, FastClock, FoundValues, Options, Overlap};
+use trace::{Epoch, GraphExecId, HostFuncId, KernelId, Op, StreamId, ThreadId};
 
 /// The engine of one process.
 pub struct Ordering {
@@ -55,10 +55,25 @@ impl Ordering {
         self.engine.apply(op, thread)
     }
 
-    /// Applies a launch that does not overlap its predecessor: it has no attribute that allows it,
-    /// or its kernel waits.
-    pub fn launch(&mut self, stream: StreamId, thread: ThreadId) -> Epoch {
-        self.engine.apply_waiting_launch(stream, thread)
+    /// Applies a launch that does not overlap its predecessor.
+    pub fn launch(&mut self, stream: StreamId, kernel: KernelId, thread: ThreadId) -> Epoch {
+        self.engine.apply_plain_launch(stream, kernel, thread)
+    }
+
+    /// Applies a launch that may overlap its predecessor.
+    pub fn overlapping_launch(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        thread: ThreadId,
+        overlap: Overlap,
+    ) -> Epoch {
+        self.engine.apply_overlapping_launch(stream, kernel, thread, overlap)
+    }
+
+    /// See [`Engine::kernel_before`].
+    pub fn kernel_before(&self, stream: StreamId) -> Option<KernelId> {
+        self.engine.kernel_before(stream)
     }
 
     /// See [`Engine::left_by`].
@@ -79,14 +94,27 @@ impl Ordering {
     /// The order as seen from the op applied last.
     #[inline]
     pub fn view<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> View<'a> {
-        View { clock: self.engine.start_clock(), engine: &self.engine, latent: self.latent, epoch, node, early: false }
+        let clock = self.engine.start_clock();
+        View { clock, engine: &self.engine, latent: self.latent, epoch, node, early: false, waited: true }
+    }
+
+    /// The order as seen from a kernel of the op applied last, as long as it has not waited for the
+    /// work it depends on. `None`: it begins behind that work, or it never waits, which
+    /// [`Ordering::view`] knows.
+    pub fn view_before_wait<'a>(&'a self, epoch: Epoch, node: Option<(&'a Graph, u32)>) -> Option<View<'a>> {
+        let clock = match node {
+            None => self.engine.early_launch(epoch)?,
+            Some((graph, node)) if graph.begins_early(node) => self.engine.start_clock(),
+            Some(_) => return None,
+        };
+        Some(View { clock, engine: &self.engine, latent: self.latent, epoch, node, early: true, waited: false })
     }
 
     /// The order as seen from the read of a source that may begin before the rest of the copy
     /// applied last.
     pub fn view_of_source(&self, epoch: Epoch) -> Option<View<'_>> {
         let clock = self.engine.early_source(epoch)?;
-        Some(View { clock, engine: &self.engine, latent: self.latent, epoch, node: None, early: true })
+        Some(View { clock, engine: &self.engine, latent: self.latent, epoch, node: None, early: true, waited: true })
     }
 
     /// A node of the graph launched last comes next: views are as seen from it. Its epoch; that of
@@ -160,7 +188,8 @@ impl Ordering {
         self.engine.prepare_stream(stream);
         let timeline = self.engine.timeline(stream).unwrap_or_default();
         let epoch = Epoch { timeline, time: self.engine.stream_time(stream) + 1 };
-        View { clock: self.engine.stream_clock(stream), engine: &self.engine, latent, epoch, node: None, early: false }
+        let clock = self.engine.stream_clock(stream);
+        View { clock, engine: &self.engine, latent, epoch, node: None, early: false, waited: true }
     }
 
     /// Whether an op of this stream, if it were enqueued now, would be behind a wait for a value
@@ -215,6 +244,8 @@ pub struct View<'a> {
     latent: bool,
     /// Whether it is seen from before the op: what the host has learned since does not count.
     early: bool,
+    /// Whether it is seen from behind the wait of a kernel, if that waits.
+    waited: bool,
     /// The op.
     pub(crate) epoch: Epoch,
     /// The graph that is launched, and the index of the node.
@@ -257,7 +288,9 @@ impl Clocks for View<'_> {
     fn ordered(&self, earlier: Epoch, earlier_node: u32) -> Ordered {
         if earlier == self.epoch || (self.node.is_some() && self.engine.is_same_launch(earlier, self.epoch)) {
             return match self.node {
-                Some((graph, node)) if earlier_node > 0 && graph.before(earlier_node - 1, node) => Ordered::Yes,
+                Some((graph, node)) if earlier_node > 0 && graph.comes_before(earlier_node - 1, node, self.waited) => {
+                    Ordered::Yes
+                }
                 _ => Ordered::No,
             };
         }

@@ -5,6 +5,7 @@
 
 use super::api::Api;
 use super::lines::{self, WaitEnd};
+use super::overlap::overlapping;
 use crate::call_site;
 use crate::cause::Join;
 use crate::elaborate::{Elaborator, called};
@@ -16,7 +17,7 @@ use cuda_sys::CUresult;
 use cuda_sys::runtime_types::cudaError;
 use detect::confidence::is_staged_copy;
 use detect::findings::RawFinding;
-use detect::memory::{AccessKind, Cause};
+use detect::memory::{AccessKind, Cause, Overlap};
 use detect::state::op_site::OpSite;
 use detect::state::streams::FailedCall;
 use trace::StackId;
@@ -84,6 +85,9 @@ impl Elaborator<'_> {
         if race.previous.epoch == race.access.epoch {
             let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
             s.facts.push("Both are nodes of one graph, launched together.".into());
+            if race.access.site.overlap != Overlap::No {
+                overlapping(race, (previous, access), &mut s);
+            }
             let (one, other) = (node_name(previous, from), node_name(access, to));
             s.missing = format!("No path of dependencies leads from {one} to {other}.");
             // Captured at one line, in a loop or a helper: only the nodes tell them apart.
@@ -100,7 +104,11 @@ impl Elaborator<'_> {
             };
             let first = end(first, "after the previous access", previous, from);
             let then = end(then, "before this access", access, to);
-            s.mend = self.lines(Join::Capture, (previous, access), &first, &then);
+            s.mend.extend(self.lines(Join::Capture, (previous, access), &first, &then));
+            return s;
+        }
+        if p.id == a.id && race.access.site.overlap != Overlap::No && race.previous.site.cause == Cause::Kernel {
+            overlapping(race, (previous, access), &mut s);
             return s;
         }
         let early = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;

@@ -52,6 +52,7 @@ use crate::Extent;
 use crate::effects::LaunchArgs;
 use crate::ir::AccessKind;
 use crate::ranges::analysis::Analysis;
+use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::{self, LaunchInput};
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
@@ -67,8 +68,8 @@ const MAX_THREADS: u64 = 1 << 18;
 const MAX_SETS: usize = 1024;
 
 /// The accesses of one direction through one base; `None`: all of the direction, because an
-/// evaluation did not find the base of some.
-type Group = (AccessKind, Option<SymbolicBase>);
+/// evaluation did not find the base of some. And whether they are those before the wait.
+type Group = (AccessKind, Option<SymbolicBase>, bool);
 
 /// One entry of a result.
 type Entry = (AccessKind, ReachedBytes<Extent>, u32);
@@ -100,12 +101,17 @@ impl Analysis {
         let mut result = found.clone();
         let mut replaced = false;
         for group in wanted {
-            let own: Vec<usize> =
-                followed.iter().copied().filter(|k| self.graph.accesses[*k].kind == group.0).collect();
+            let is_own = |k: &usize| {
+                let access = &self.graph.accesses[*k];
+                (access.kind, access.early) == (group.0, group.2)
+            };
+            let own: Vec<usize> = followed.iter().copied().filter(is_own).collect();
             if own.iter().any(|k| touched.lost.contains(k) && self.may_belong(*k, group)) {
                 continue;
             }
-            let covers = |e: &Entry| e.0 == group.0 && group.1.is_none_or(|base| self.whole(e.1.base) == base);
+            let covers = |e: &Entry| {
+                (e.0, e.1.early) == (group.0, group.2) && group.1.is_none_or(|base| self.whole(e.1.base) == base)
+            };
             let before = bytes(found.iter().filter(|e| covers(e)));
             let is_better = |new: &Vec<Entry>| before.is_none_or(|b| bytes(new.iter()).is_some_and(|n| n <= b));
             if let Some(new) = self.entries(group, &own, &touched, before.is_none()).filter(is_better) {
@@ -136,8 +142,8 @@ impl Analysis {
                 continue;
             }
             let group = match self.whole(r.base) {
-                base @ (SymbolicBase::Word(_) | SymbolicBase::Symbol(_)) => (*kind, Some(base)),
-                SymbolicBase::Unknown | SymbolicBase::Absolute => (*kind, None),
+                base @ (SymbolicBase::Word(_) | SymbolicBase::Symbol(_)) => (*kind, Some(base), r.early),
+                SymbolicBase::Unknown | SymbolicBase::Absolute => (*kind, None, r.early),
                 SymbolicBase::Table { .. }
                 | SymbolicBase::Loaded
                 | SymbolicBase::Handle(..)
@@ -156,7 +162,7 @@ impl Analysis {
     }
 
     /// May an access of which not all addresses are known be one of a group?
-    fn may_belong(&self, k: usize, (_, base): Group) -> bool {
+    fn may_belong(&self, k: usize, (_, base, _): Group) -> bool {
         let from = &self.origins[k];
         let named = match base {
             Some(SymbolicBase::Word(w)) => from.words.contains(&w),
@@ -206,8 +212,8 @@ impl Analysis {
                 }
                 None => return None,
             };
-            entries
-                .extend(sets.iter().map(|set| (group.0, ReachedBytes::new(base, false, set.finished(Int::now)), at)));
+            let whole = |set: &ByteSet| ReachedBytes::new(base, false, set.finished(Int::now)).made(group.2);
+            entries.extend(sets.iter().map(|set| (group.0, whole(set), at)));
         }
         Some(entries)
     }

@@ -197,7 +197,7 @@ fn one_form(eval: &mut Eval<'_>, f: &AffineForm, made: AccessContext<'_>, out: &
             (SymbolicBase::Symbol(s), ByteSet::Unknown { .. }) => SymbolicBase::Symbol(eval.g.variable_at(s, rel.c)),
             (base, _) => base,
         };
-        out.push(ReachedBytes { base, several, extent, delinearized });
+        out.push(ReachedBytes { delinearized, ..ReachedBytes::new(base, several, extent) });
     }
     if let Some(reason) = opaque.flatten()
         && out.last().is_some_and(|r| matches!(r.extent, ByteSet::Unknown { .. }))

@@ -30,6 +30,8 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     pub(crate) base: SymbolicBase,
     /// See [`crate::KernelAccess::several`].
     pub(crate) several: bool,
+    /// See [`crate::KernelAccess::early`].
+    pub(crate) early: bool,
     pub(crate) extent: E,
     /// The same bytes, more precisely.
     pub(crate) delinearized: Option<Box<Delinearized>>,
@@ -37,14 +39,19 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
 
 impl<E> ReachedBytes<E> {
     pub(crate) fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
-        ReachedBytes { base, several, extent, delinearized: None }
+        ReachedBytes { base, several, early: false, extent, delinearized: None }
+    }
+
+    /// The same, before or behind the wait.
+    pub(crate) fn made(self, early: bool) -> ReachedBytes<E> {
+        ReachedBytes { early, ..self }
     }
 }
 
 impl<N: Copy> ReachedBytes<ByteSet<N>> {
     /// With final numbers, as other modules see it.
     pub(crate) fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
-        ReachedBytes::new(self.base, self.several, self.extent.finished(value))
+        ReachedBytes::new(self.base, self.several, self.extent.finished(value)).made(self.early)
     }
 }
 

@@ -40,7 +40,8 @@ pub(crate) fn access(builder: &mut Builder<'_>, b: u32, i: u32, inst: &Inst, m: 
         builder.g.swaps.push(Swap { access: builder.g.accesses.len() as u32, compared, stored });
     }
     let block = BlockId(b);
-    builder.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at });
+    let early = builder.ssa.f.waited_from.is_some_and(|from| b < from);
+    builder.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at, early });
 }
 
 /// An operand of an instruction of this width, if it is a number that all threads have.

@@ -227,6 +227,8 @@ pub(crate) struct Access {
     pub(crate) guard: Option<NodeId>,
     /// Where in the code (byte offset, or line of PTX).
     pub(crate) at: u32,
+    /// Made before the thread has waited: see [`crate::KernelAccess::early`].
+    pub(crate) early: bool,
 }
 
 /// A number that is the same in all threads, as far as the code tells.

@@ -53,7 +53,10 @@ impl CachedEvaluation {
 }
 
 /// A [`CachedEvaluation`] as it is written down.
-type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<(AccessKind, SymbolicBase, bool, Extent, u32)>);
+type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>);
+
+/// Direction, base, whether it is one of several and whether it is before the wait, bytes, place.
+type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, u32);
 
 /// What is kept of one kernel. The latest are last.
 #[derive(Debug, Default)]
@@ -161,8 +164,10 @@ impl EvaluationCache {
             return None;
         }
         let pack = |k: &Arc<CachedEvaluation>| -> PackedEvaluation {
-            let result = k.result.iter().map(|(kind, r, at)| (*kind, r.base, r.several, r.extent.clone(), *at));
-            (k.shape, k.inputs.clone(), result.collect())
+            let packed = |(kind, r, at): &(AccessKind, ReachedBytes<Extent>, u32)| -> PackedAccess {
+                (*kind, r.base, (r.several, r.early), r.extent.clone(), *at)
+            };
+            (k.shape, k.inputs.clone(), k.result.iter().map(packed).collect())
         };
         postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
     }
@@ -173,7 +178,9 @@ impl EvaluationCache {
         let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
         let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (shape, inputs, result) in packed {
-            let whole = |(kind, base, several, extent, at)| (kind, ReachedBytes::new(base, several, extent), at);
+            let whole = |(kind, base, (several, early), extent, at)| {
+                (kind, ReachedBytes::new(base, several, extent).made(early), at)
+            };
             let result = result.into_iter().map(whole).collect();
             push(&mut store.kept, MAX_KEPT, Arc::new(CachedEvaluation { shape, inputs, result }));
         }

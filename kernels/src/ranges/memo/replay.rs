@@ -69,7 +69,7 @@ impl ReplayProgram {
                 }
                 l
             });
-            formulas.push((*kind, ReachedBytes::new(r.base, r.several, extent), *at));
+            formulas.push((*kind, ReachedBytes::new(r.base, r.several, extent).made(r.early), *at));
         }
         // What a sum is made of comes before it.
         for s in (0..tape.sums.len()).rev() {

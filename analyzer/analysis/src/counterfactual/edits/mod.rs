@@ -29,6 +29,7 @@ use crate::process::options::AnalysisOptions;
 use crate::process::state::ProcessState;
 use assumed::{Assumed, EditedRecord, LeftOut};
 use detect::race::Race;
+use order::Overlap;
 use steps::Steps;
 use sync::{SyncKind, stream_of, unblocked};
 use trace::{Epoch, GraphExecId, Op, Record, TimelineId};
@@ -144,7 +145,7 @@ impl Edits {
         &mut self,
         record: &Record<'_>,
         epoch: Option<Epoch>,
-        overlaps: bool,
+        overlap: Option<Overlap>,
         state: &mut ProcessState,
     ) -> bool {
         let Some(steps) = &mut self.steps else { return false };
@@ -153,7 +154,7 @@ impl Edits {
             stream_of(&record.op).map_or(Epoch { timeline: TimelineId::HOST, time: 0 }, |s| ordering.stream_epoch(s))
         });
         let memory = |address| ordering.memory_kind(address);
-        let context = steps::Context { epoch, overlaps, policy: state.options.judging.policy, memory: &memory };
+        let context = steps::Context { epoch, overlap, policy: state.options.judging.policy, memory: &memory };
         steps.take(record, &context, &state.races);
         state.races.clear();
         true

@@ -9,8 +9,8 @@ use super::sync::{SyncKind, SyncSite, class, made_by, stream_of};
 use detect::race::{Hazard, Race};
 use detect::state::graph_waits::GraphWaits;
 use detect::state::graphs::Graph;
-use order::Policy;
 use order::policy::MemoryClass;
+use order::{Opens, Overlap, Policy};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub const NONE: u32 = u32::MAX;
 pub mod marks {
     /// A kernel launch without a record of its own here.
     pub const LAUNCH: u8 = 1;
-    /// It may overlap its predecessor.
+    /// It may overlap its predecessor, and never waits for it.
     pub const OVERLAPS: u8 = 2;
     /// It touches memory in stream order.
     pub const WORK: u8 = 4;
@@ -36,6 +36,20 @@ pub mod marks {
     pub const TO_HOST: u8 = 16;
     /// It reads memory of the host, which is read again later: the host may fill it in between.
     pub const REFILLED: u8 = 32;
+    /// It may overlap its predecessor, when that has waited for all before it.
+    pub const AFTER_WAIT: u8 = 64;
+    /// It may overlap what its predecessor does not wait for.
+    pub const AFTER_END: u8 = 128;
+}
+
+/// The marks of a launch that may overlap its predecessor.
+fn overlapping(overlap: Overlap) -> u8 {
+    let opens = match overlap.before {
+        Opens::AtOnce => 0,
+        Opens::AfterWait => marks::AFTER_WAIT,
+        Opens::Never => marks::AFTER_END,
+    };
+    if overlap.waits { 0 } else { marks::OVERLAPS | opens }
 }
 
 /// One op.
@@ -104,8 +118,8 @@ pub struct Place {
 pub(crate) struct Context<'a> {
     /// The epoch of the op.
     pub(crate) epoch: Epoch,
-    /// Whether the op is a launch that may overlap its predecessor.
-    pub(crate) overlaps: bool,
+    /// How the op, a launch, may overlap its predecessor.
+    pub(crate) overlap: Option<Overlap>,
     /// The policy.
     pub(crate) policy: Policy,
     /// The kind of the memory at an address.
@@ -178,7 +192,7 @@ impl Steps {
         let (mut at, mut len) = (0, 0);
         if let Op::Launch { kernel: launched, .. } = *op {
             kernel = launched;
-            marks |= marks::LAUNCH | if context.overlaps { marks::OVERLAPS } else { 0 };
+            marks |= marks::LAUNCH | context.overlap.map_or(0, overlapping);
         } else {
             (at, len) = self.keep(record);
         }

@@ -6,9 +6,8 @@ use crate::counterfactual::edits::need::{Need, Why};
 use crate::counterfactual::edits::steps::{NONE, Step, Steps, marks};
 use crate::counterfactual::edits::sync::unblocked;
 use crate::counterfactual::excess::needs::OrderNeeds;
-use order::{Engine, Options};
-use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
-use trace::{Epoch, KernelId, LaunchShape, Op, StreamId, TimelineId};
+use order::{Engine, Opens, Options, Overlap};
+use trace::{Epoch, Op, StreamId, TimelineId};
 
 /// What orders are tried over.
 pub(crate) struct OrderTrial<'a> {
@@ -49,11 +48,15 @@ impl OrderTrial<'_> {
     fn apply(&self, engine: &mut Engine, step: &Step, is_out: bool, epochs: &[Epoch]) -> Epoch {
         if step.marks & marks::LAUNCH != 0 {
             if step.marks & marks::OVERLAPS == 0 {
-                return engine.apply_waiting_launch(step.stream, step.thread);
+                return engine.apply_plain_launch(step.stream, step.kernel, step.thread);
             }
-            let shape = LaunchShape::new([1; 3], [1; 3]).with_flags(PROGRAMMATIC_SERIALIZATION);
-            let launch = Op::Launch { stream: step.stream, kernel: KernelId::NONE, shape, params: &[] };
-            return engine.apply(&launch, step.thread);
+            let before = match step.marks & (marks::AFTER_WAIT | marks::AFTER_END) {
+                marks::AFTER_WAIT => Opens::AfterWait,
+                marks::AFTER_END => Opens::Never,
+                _ => Opens::AtOnce,
+            };
+            let overlap = Overlap { before, waits: false };
+            return engine.apply_overlapping_launch(step.stream, step.kernel, step.thread, overlap);
         }
         let Some(record) = self.steps.record(step) else { return engine.host_epoch() };
         let op = match (record.op, is_out) {
