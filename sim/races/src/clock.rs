@@ -168,6 +168,10 @@ pub(crate) struct Snapshot {
     pub(crate) thread: u32,
     pub(crate) floor: u64,
     pub(crate) epoch: u64,
+    /// See `threads::Thread::sc`.
+    pub(crate) sc: Arc<Known>,
+    /// See `threads::Thread`.
+    pub(crate) met: Arc<Known>,
 }
 
 impl Snapshot {
@@ -185,17 +189,24 @@ impl Snapshot {
     }
 }
 
+/// The join of shared clocks, of which many are the same.
+pub(crate) fn join_all<'a>(clocks: impl Iterator<Item = &'a Arc<Known>>) -> Arc<Known> {
+    let mut different: Vec<&Arc<Known>> = Vec::new();
+    for clock in clocks {
+        if !clock.is_empty() && different.last().is_none_or(|last| !Arc::ptr_eq(last, clock)) {
+            different.push(clock);
+        }
+    }
+    different.sort_unstable_by_key(|known| Arc::as_ptr(known));
+    different.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    different.into_iter().fold(Arc::default(), |all, clock| join(&all, clock))
+}
+
 /// The clock of several moments together.
 pub(crate) fn union(snapshots: &[Snapshot]) -> Arc<Known> {
-    let mut shared: Vec<&Arc<Known>> = snapshots.iter().map(|snapshot| &snapshot.known).collect();
-    shared.sort_unstable_by_key(|known| Arc::as_ptr(known));
-    shared.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    let mut all = Known::default();
-    for known in shared {
-        all = all.joined(known);
-    }
-    all.learn(snapshots.iter().flat_map(Snapshot::spans).collect());
-    Arc::new(all)
+    let mut all = join_all(snapshots.iter().map(|snapshot| &snapshot.known));
+    Arc::make_mut(&mut all).learn(snapshots.iter().flat_map(Snapshot::spans).collect());
+    all
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ use crate::threads::{Block, threads};
 /// How the code of a launch is to be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
-    /// Lanes that execute together are ordered by that. Machine code has no barrier of the warp
-    /// where the compiler has proved that the lanes are together already.
-    pub lockstep_orders: bool,
+    /// Accesses of different instructions by lanes of one warp do not race. Machine code has no
+    /// barrier of the warp where the compiler has proved that the lanes are together already, so
+    /// that nothing in it says which pairs the program has ordered.
+    pub warps_are_ordered: bool,
 }
 
 /// What was not exact.
@@ -28,24 +29,26 @@ pub struct Inexact {
     /// Accesses that stand for those of more threads than there were; races with them are at most
     /// possible.
     pub widened: u64,
-    /// Pairs that only the lockstep of a warp orders, and that are not reported for that.
-    pub lockstep: u64,
+    /// Pairs within a warp that are not reported for [`Reading::warps_are_ordered`].
+    pub within_warps: u64,
 }
 
 /// What barriers beyond a block have got, by the phase.
 type Phases = FxHashMap<u64, (Vec<Snapshot>, Option<Arc<Known>>)>;
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     reading: Reading,
-    blocks: FxHashMap<u32, Block>,
+    pub(crate) blocks: FxHashMap<u32, Block>,
     /// The cluster of each block, if clusters have several.
     clusters: FxHashMap<u32, u32>,
-    shadows: FxHashMap<Memory, Shadow>,
+    pub(crate) shadows: FxHashMap<Memory, Shadow>,
     locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     records: Records,
     inexact: Inexact,
+    /// There is a barrier object somewhere.
+    pub(crate) has_objects: bool,
     events: u64,
 }
 
@@ -118,8 +121,8 @@ impl MemoryEvents for Detector {
         self.state().access(access);
     }
 
-    fn fence(&self, lanes: Lanes, scope: Scope) {
-        self.block(lanes.block, |block| block.fence(lanes, scope));
+    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
+        self.block(lanes.block, |block| block.fence(lanes, scope, sc));
     }
 
     fn warp_meets(&self, lanes: Lanes) {
@@ -130,8 +133,8 @@ impl MemoryEvents for Detector {
         self.block(lanes.block, |block| block.barrier_arrives(number, lanes, waits));
     }
 
-    fn barrier_completes(&self, block: u32, number: u8) {
-        self.block(block, |block| block.barrier_completes(number));
+    fn barrier_completes(&self, block: u32, number: u8, whole: bool) {
+        self.block(block, |block| block.barrier_completes(number, whole));
     }
 
     fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool) {
@@ -161,6 +164,15 @@ impl MemoryEvents for Detector {
         }
     }
 
+    fn allocated(&self, address: u64, size: u64) {
+        let mut state = self.state();
+        if let Some(shadow) = state.shadows.get_mut(&Memory::Global) {
+            shadow.forget(address, size);
+        }
+        let within = |at: u64| at.wrapping_sub(address) < size;
+        state.locations.retain(|&(memory, at), _| memory != Memory::Global || !within(at));
+    }
+
     fn copies_committed(&self, lanes: Lanes) {
         self.block(lanes.block, |block| block.copies_committed(lanes));
     }
@@ -171,6 +183,7 @@ impl MemoryEvents for Detector {
 
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]) {
         let mut state = self.state();
+        state.has_objects = true;
         let State { blocks, locations, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
         for at in threads(lanes.warp, lanes.mask) {
@@ -182,6 +195,9 @@ impl MemoryEvents for Detector {
         }
     }
 }
+
+/// The size of a barrier object, as a power of two.
+const OBJECT: u8 = 3;
 
 fn flags_of(access: &WarpAccess<'_>, strong: Option<Scope>) -> u8 {
     let mut flags = match access.kind {
@@ -207,6 +223,11 @@ impl State {
             return;
         }
         self.events += 1;
+        let lanes = self.simple(access);
+        if lanes == 0 {
+            return;
+        }
+        let access = &WarpAccess { lanes, ..*access };
         let Some(block) = self.blocks.get(&access.block) else { return };
         // Lanes of one address and one epoch go together.
         let mut order: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
@@ -240,10 +261,18 @@ impl State {
         let State { blocks, shadows, locations, records, inexact, .. } = self;
         let Some(block) = blocks.get_mut(&number) else { return };
         let place = (memory, address);
-        let known = locations.get(&place);
-        let polls = access.strength == Strength::Plain && known.is_some_and(|location| location.object);
+        // Machine code polls a half of a barrier object by a plain load.
+        let polled = match (access.strength, access.kind, memory) {
+            (Strength::Plain, Kind::Read, Memory::Shared(_)) if self.has_objects => {
+                locations.get(&(memory, address & !7))
+            }
+            _ => None,
+        };
+        let polled = polled.filter(|location| location.object);
+        let known = polled.or_else(|| locations.get(&place));
+        let polls = polled.is_some();
         let strong = match access.strength {
-            Strength::Plain if polls && access.kind == Kind::Read => Some((Order::BOTH, Scope::Block)),
+            Strength::Plain if polls => Some((Order::BOTH, Scope::Block)),
             Strength::Plain if access.kind == Kind::Atomic => Some((Order::RELAXED, Scope::Device)),
             Strength::Plain => None,
             Strength::Volatile => Some((Order::RELAXED, Scope::Device)),
@@ -264,7 +293,13 @@ impl State {
                 met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));
             }
         }
-        let size = if access.size.is_power_of_two() { access.size.trailing_zeros() as u8 } else { 15 };
+        let size = if polls {
+            OBJECT
+        } else if access.size.is_power_of_two() {
+            access.size.trailing_zeros() as u8
+        } else {
+            15
+        };
         let reach = strong.map_or(0, |(_, scope)| scope as u8) | size << 4;
         let mut flags = flags_of(access, strong.map(|(_, scope)| scope));
         if access.executing == block.alive(access.warp) {
@@ -305,8 +340,8 @@ impl State {
                 Group { block, access: now, executing: access.executing, met: met.clone(), clusters: &self.clusters };
             let event = self.events;
             let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
-                if evidence.lockstep && self.reading.lockstep_orders {
-                    inexact.lockstep += 1;
+                if evidence.same_warp && self.reading.warps_are_ordered {
+                    inexact.within_warps += 1;
                     return;
                 }
                 let sides = [side(before, other), side(&now, lane)];
@@ -364,6 +399,7 @@ impl State {
 
     /// What a write leaves at its place for those who read from it.
     fn publish(&mut self, access: &WarpAccess<'_>, place: (Memory, u64), mask: u32, strong: Option<(Order, Scope)>) {
+        self.has_objects |= access.object;
         let State { blocks, locations, .. } = self;
         if access.kind == Kind::Read {
             return;
@@ -385,6 +421,10 @@ impl State {
         }
         for at in threads(access.warp, mask) {
             let cluster = block.cluster;
+            let behind = &block.threads[at].sc;
+            if scope == Scope::Device && !behind.is_empty() {
+                locations.entry(place).or_default().release(scope, access.block, cluster, behind);
+            }
             if order.release {
                 let known = Arc::new(block.snapshot(at).clock());
                 locations.entry(place).or_default().release(scope, access.block, cluster, &known);

@@ -135,18 +135,21 @@ pub trait MemoryEvents: Sync {
     fn exits(&self, lanes: Lanes);
     /// Lanes access memory. Writes and atomic operations are told before they are carried out.
     fn access(&self, access: &WarpAccess<'_>);
-    /// A fence of both directions.
-    fn fence(&self, lanes: Lanes, scope: Scope);
+    /// A fence of both directions, sequentially consistent (`sc`) or not.
+    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool);
     /// `bar.warp.sync`: the lanes have met.
     fn warp_meets(&self, lanes: Lanes);
     /// Lanes come to a barrier of the block. Those that do not wait go on at once.
     fn barrier_arrives(&self, number: u8, lanes: Lanes, waits: bool);
-    /// A barrier of the block has what it waited for.
-    fn barrier_completes(&self, block: u32, number: u8);
+    /// A barrier of the block has what it waited for: all threads (`whole`), of which those that
+    /// have ended count as come, or as many as it was told.
+    fn barrier_completes(&self, block: u32, number: u8, whole: bool);
     /// Lanes come to a barrier beyond the block; a relaxed arrival releases nothing.
     fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool);
     /// Lanes go on behind the phase of it that they came to last.
     fn meeting_passes(&self, meeting: Meeting, lanes: Lanes);
+    /// Global memory begins a new life: what was done there before does not matter to it.
+    fn allocated(&self, address: u64, size: u64);
     /// Lanes close a group of asynchronous copies.
     fn copies_committed(&self, lanes: Lanes);
     /// Lanes have waited until all but so many of their groups are done; `None`: until all copies

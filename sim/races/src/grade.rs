@@ -19,6 +19,8 @@ pub enum Grade {
 pub(crate) struct Evidence {
     /// A write of the pair leaves the value that was there.
     pub(crate) same_value: bool,
+    /// Both are of one warp, by different instructions.
+    pub(crate) same_warp: bool,
     /// Lanes of a warp that execute together come to both instructions, one behind the other.
     pub(crate) lockstep: bool,
     /// One of the accesses is volatile.

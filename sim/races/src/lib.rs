@@ -13,13 +13,17 @@
 //!
 //! - program order of a thread;
 //! - barriers: of a block, by number and for as many threads as take part (`bar.arrive` gives its
-//!   clock and takes none), of lanes of a warp, of a cluster (a relaxed arrival gives nothing), of
-//!   the grid;
+//!   clock and takes none; threads that have ended count as come to a barrier of all threads), of
+//!   lanes of a warp, of a cluster (a relaxed arrival gives nothing), of the grid;
 //! - synchronisation through memory: a release (a releasing write, or a fence and a strong write
 //!   behind it) is seen by an acquire (an acquiring read, or a strong read and a fence behind it)
 //!   that reads what it wrote, or what read-modify-writes of anybody made of that. The scope of
 //!   each side must include the other; that of a fence and its access is the smaller of both. A
 //!   plain write ends what was released at its place;
+//! - sequentially consistent fences (`__threadfence()`), where a read forces their order: the first
+//!   is behind the thread that writes, the second comes behind the read, and barriers may stand
+//!   between each and its access. So `__threadfence(); __syncthreads();` by all threads and an
+//!   atomic operation by one of them release what all have written;
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
 //!   through a barrier object or what the thread does next.
 //!
@@ -44,9 +48,9 @@
 //! # What it cannot see
 //!
 //! - Accesses that were not executed.
-//! - `fence.sc` against `fence.sc`: that one comes first in an execution orders the two by the
-//!   model, but another execution may have them the other way round. It is ignored, so that a pair
-//!   which only this orders is a race.
+//! - Two `fence.sc` of which one happens to come first: the model orders them in this execution,
+//!   but another one may have them the other way round. A pair that only this orders is a race.
+//!   Where a read forces the order, an acquire serves as well as the second fence.
 //! - Bytes of more than 48 unordered accesses: they are joined to accesses of whole blocks. Where
 //!   such a one says more than was there, a race with it is at most [`Grade::Possible`], and
 //!   [`Inexact`] counts it.
@@ -61,6 +65,7 @@ mod locations;
 mod pair;
 mod records;
 mod shadow;
+mod simple;
 mod threads;
 
 pub use detector::{Detector, Inexact, Reading};

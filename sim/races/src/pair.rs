@@ -128,6 +128,13 @@ impl Group<'_> {
             return 0;
         }
         let first = self.access.lanes.trailing_zeros();
+        let thread = &self.block.threads[self.thread(first)];
+        if thread.known.is_empty() && !before.is(Access::COPY) {
+            // It knows of the block's common past, and of its warp what it has done itself.
+            let past = before.block == self.access.block && before.epoch < thread.floor;
+            let own = (before.block, before.warp) == (self.access.block, self.access.warp);
+            return if past { u32::MAX } else { u32::from(own) * self.access.lanes };
+        }
         let mut covered = 0;
         if (before.block, before.warp) == (self.access.block, self.access.warp)
             && (!before.is(Access::COPY) || self.access.is(Access::COPY))
@@ -160,6 +167,7 @@ impl Group<'_> {
             same_value: plain(now)
                 && plain(before)
                 && (now.is(Access::UNCHANGED) || before.is(Access::UNCHANGED) && !now.is(Access::WRITE)),
+            same_warp: same_warp && !copies,
             lockstep: same_warp && !copies && (before.is(Access::WHOLE) || self.executing >> other & 1 != 0),
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,

@@ -113,20 +113,53 @@ impl Page {
 /// The shadow of one memory.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
-    pages: FxHashMap<u64, Page>,
+    /// Where each page is in `pages`.
+    index: FxHashMap<u64, usize>,
+    pages: Vec<Page>,
+    /// The page that was used last, and where it is.
+    last: Option<(u64, usize)>,
     scratch: Vec<Access>,
     /// Accesses of blocks that say more than was there.
     pub(crate) inexact: u64,
 }
 
 impl Shadow {
+    /// The page of a number, which gets cells of a size if it is new.
+    fn page(&mut self, number: u64, cell: u32) -> &mut Page {
+        let at = match self.last {
+            Some((last, at)) if last == number => at,
+            _ => *self.index.entry(number).or_insert_with(|| {
+                self.pages.push(Page::new(cell));
+                self.pages.len() - 1
+            }),
+        };
+        self.last = Some((number, at));
+        &mut self.pages[at]
+    }
+
+    /// The history of an access that is one cell of its page, if the cell has room for all of it.
+    #[inline]
+    pub(crate) fn cell(&mut self, address: u64, cell: u32) -> Option<&mut [Access; 2]> {
+        let page = self.page(address >> PAGE, cell);
+        if page.cell != cell {
+            return None;
+        }
+        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
+        if !page.more.is_empty() && page.more.contains_key(&index) {
+            return None;
+        }
+        page.cells.get_mut(index as usize)
+    }
+
     /// Goes through the histories of some bytes. `update` gets each as it is, with its address, and
     /// leaves what is to be kept.
     pub(crate) fn update(&mut self, address: u64, size: u64, mut update: impl FnMut(u64, &mut Vec<Access>)) {
         let cell = (address | size).trailing_zeros().min(LARGEST);
         let mut at = address;
         while at < address + size {
-            let page = self.pages.entry(at >> PAGE).or_insert_with(|| Page::new(cell));
+            let mut list = std::mem::take(&mut self.scratch);
+            let mut inexact = 0;
+            let page = self.page(at >> PAGE, cell);
             if page.cell > cell {
                 page.cut(cell);
             }
@@ -135,7 +168,6 @@ impl Shadow {
             let (first, last) = (within(at), within(end - 1));
             for index in first..=last {
                 let slot = &mut page.cells[index as usize];
-                let list = &mut self.scratch;
                 list.clear();
                 list.extend(slot.iter().filter(|access| access.flags != 0));
                 if !page.more.is_empty()
@@ -144,9 +176,9 @@ impl Shadow {
                     list.extend(more);
                 }
                 let had_more = list.len() > 2;
-                update((at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell), list);
+                update((at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell), &mut list);
                 if list.len() > KEPT {
-                    self.inexact += widen(list);
+                    inexact += widen(&mut list);
                 }
                 for (to, from) in slot.iter_mut().zip(list.iter().copied().chain(std::iter::repeat(Access::default())))
                 {
@@ -160,7 +192,22 @@ impl Shadow {
                     page.more.remove(&index);
                 }
             }
+            self.scratch = list;
+            self.inexact += inexact;
             at = end;
+        }
+    }
+
+    /// Forgets the histories of some bytes.
+    pub(crate) fn forget(&mut self, address: u64, size: u64) {
+        let end = address.saturating_add(size);
+        let mut at = address;
+        while at < end {
+            let next = (((at >> PAGE) + 1) << PAGE).min(end);
+            if self.index.contains_key(&(at >> PAGE)) {
+                self.update(at, next - at, |_, history| history.clear());
+            }
+            at = next;
         }
     }
 
@@ -170,6 +217,6 @@ impl Shadow {
             let more: usize = page.more.values().map(Vec::len).sum();
             ((page.cells.len() * 2 + more) * size_of::<Access>()) as u64
         };
-        self.pages.values().map(page).sum()
+        self.pages.iter().map(page).sum()
     }
 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::{AGENT, Known, Snapshot, Span, join, union};
+use crate::clock::{AGENT, Known, Snapshot, Span, join, join_all, union};
 use crate::events::{LANES, Lanes, Meeting, Scope};
 
 /// Bits of an epoch below the generation.
@@ -20,8 +20,8 @@ const GENERATION: u32 = 32;
 struct Extra {
     /// The clock at the last fence, for each scope that the fence reached.
     fences: [Option<Snapshot>; 3],
-    /// Releases that strong reads met, until a fence of that scope.
-    pending: [Option<Arc<Known>>; 3],
+    /// Releases in the block and the cluster that strong reads have met, until a fence.
+    pending: [Option<Arc<Known>>; 2],
     /// The open group of asynchronous copies.
     group: u64,
     /// The closed ones that were not waited for.
@@ -39,6 +39,12 @@ pub(crate) struct Thread {
     /// Epochs of the own block's threads below it are known.
     pub(crate) floor: u64,
     pub(crate) known: Arc<Known>,
+    /// The clocks at the sequentially consistent fences of the device's scope that are behind the
+    /// thread, also those of other threads.
+    pub(crate) sc: Arc<Known>,
+    /// Releases to the device that strong reads have met, until a fence. Also those of threads that
+    /// it has met at a barrier since.
+    met: Arc<Known>,
     extra: Option<Box<Extra>>,
 }
 
@@ -58,6 +64,8 @@ impl Thread {
             let Some(met) = met else { continue };
             if at_once {
                 self.learn(block, met);
+            } else if scope == Scope::Device as usize {
+                self.met = join(&self.met, met);
             } else {
                 let pending = &mut self.extra().pending[scope];
                 *pending = Some(pending.as_ref().map_or_else(|| met.clone(), |old| join(old, met)));
@@ -92,6 +100,8 @@ pub(crate) struct Block {
     generation: u64,
     pub(crate) threads: Vec<Thread>,
     alive: Vec<u32>,
+    /// Some threads have ended.
+    has_ended: bool,
     barriers: Vec<Barrier>,
     /// Lanes that wait at the grid's barrier.
     at_grid: Vec<u32>,
@@ -115,6 +125,7 @@ impl Block {
             generation: 0,
             threads: (0..warps * LANES as u32).map(|_| Thread::default()).collect(),
             alive: (0..warps).map(lanes).collect(),
+            has_ended: false,
             barriers: Vec::new(),
             at_grid: vec![0; warps as usize],
         }
@@ -123,6 +134,7 @@ impl Block {
     /// Lanes end. The others may all be at the grid's barrier then, see [`Block::all_at_grid`].
     pub(crate) fn exits(&mut self, lanes: Lanes) -> Option<(u64, Snapshot)> {
         self.alive[lanes.warp as usize] &= !lanes.mask;
+        self.has_ended = true;
         self.all_at_grid()
     }
 
@@ -153,19 +165,31 @@ impl Block {
             thread: thread as u32,
             floor: of.floor,
             epoch: of.epoch,
+            sc: of.sc.clone(),
+            met: of.met.clone(),
         }
     }
 
-    pub(crate) fn fence(&mut self, lanes: Lanes, scope: Scope) {
+    pub(crate) fn fence(&mut self, lanes: Lanes, scope: Scope, sc: bool) {
         let reached = scope as usize + 1;
         for at in threads(lanes.warp, lanes.mask) {
             let number = self.number;
-            let pending: [Option<Arc<Known>>; 3] = match &mut self.threads[at].extra {
-                Some(extra) => std::array::from_fn(|of| if of < reached { extra.pending[of].take() } else { None }),
-                None => Default::default(),
-            };
+            let thread = &mut self.threads[at];
+            let mut pending = [None, None, None];
+            if let Some(extra) = &mut thread.extra {
+                for (pending, met) in pending.iter_mut().zip(&mut extra.pending).take(reached) {
+                    *pending = met.take();
+                }
+            }
+            if scope == Scope::Device {
+                pending[2] = Some(std::mem::take(&mut thread.met));
+            }
             self.threads[at].acquire(number, &pending, true);
             let snapshot = self.snapshot(at);
+            if sc && scope == Scope::Device {
+                let thread = &mut self.threads[at];
+                thread.sc = join(&thread.sc, &Arc::new(snapshot.clock()));
+            }
             let extra = self.threads[at].extra();
             for fence in &mut extra.fences[..reached] {
                 *fence = Some(snapshot.clone());
@@ -178,10 +202,12 @@ impl Block {
     fn meet(&mut self, members: &[usize], gone: &mut Vec<Snapshot>) {
         gone.extend(members.iter().map(|&at| self.snapshot(at)));
         let known = union(gone);
+        let sc = join_all(gone.iter().map(|snapshot| &snapshot.sc));
+        let met = join_all(gone.iter().map(|snapshot| &snapshot.met));
         let floor = known.floor(self.number);
         for &at in members {
             let thread = &mut self.threads[at];
-            thread.known = known.clone();
+            (thread.known, thread.sc, thread.met) = (known.clone(), sc.clone(), met.clone());
             thread.floor = thread.floor.max(floor);
             thread.released();
         }
@@ -211,11 +237,12 @@ impl Block {
         }
     }
 
-    pub(crate) fn barrier_completes(&mut self, number: u8) {
+    pub(crate) fn barrier_completes(&mut self, number: u8, whole: bool) {
         let Some(barrier) = self.barriers.get_mut(usize::from(number)) else { return };
         let waiting = std::mem::take(&mut barrier.waiting);
         let mut gone = std::mem::take(&mut barrier.gone);
-        if gone.is_empty() && waiting == self.alive {
+        // Those that have ended take part in a barrier of all threads only.
+        if gone.is_empty() && waiting == self.alive && (whole || !self.has_ended) {
             self.all_meet();
             return;
         }
@@ -228,22 +255,17 @@ impl Block {
     fn all_meet(&mut self) {
         self.generation += 1;
         let floor = self.generation << GENERATION;
-        let mut known: Option<Arc<Known>> = None;
-        let mut last: *const Known = std::ptr::null();
-        for thread in &self.threads {
-            if Arc::as_ptr(&thread.known) != last {
-                last = Arc::as_ptr(&thread.known);
-                known = Some(known.map_or_else(|| thread.known.clone(), |known| join(&known, &thread.known)));
-            }
-        }
-        let mut known = known.unwrap_or_default();
+        let mut known = join_all(self.threads.iter().map(|thread| &thread.known));
+        let sc = join_all(self.threads.iter().map(|thread| &thread.sc));
+        let met = join_all(self.threads.iter().map(|thread| &thread.met));
         if !known.is_empty() {
             Arc::make_mut(&mut known).forget_threads(self.number);
         }
         for (warp, &mask) in self.alive.iter().enumerate() {
             for at in threads(warp as u32, mask) {
                 let thread = &mut self.threads[at];
-                (thread.floor, thread.epoch, thread.known) = (floor, floor, known.clone());
+                (thread.floor, thread.epoch) = (floor, floor);
+                (thread.known, thread.sc, thread.met) = (known.clone(), sc.clone(), met.clone());
             }
         }
     }

@@ -117,18 +117,28 @@ impl Script {
     }
 
     pub fn fence(&mut self, thread: Thread, scope: Scope) {
-        self.detector.fence(Script::lanes(thread), scope);
+        self.detector.fence(Script::lanes(thread), scope, false);
+    }
+
+    /// `__threadfence()`.
+    pub fn fence_sc(&mut self, thread: Thread) {
+        self.detector.fence(Script::lanes(thread), Scope::Device, true);
     }
 
     /// A barrier of some threads of a block. Those in `gone` do not wait.
     pub fn barrier(&mut self, number: u8, block: u32, waiting: &[u32], gone: &[u32]) {
+        self.barrier_of(number, block, waiting, gone, number == 0);
+    }
+
+    /// The same, of all threads or of a number.
+    pub fn barrier_of(&mut self, number: u8, block: u32, waiting: &[u32], gone: &[u32], whole: bool) {
         for &thread in gone {
             self.detector.barrier_arrives(number, Script::lanes((block, thread)), false);
         }
         for &thread in waiting {
             self.detector.barrier_arrives(number, Script::lanes((block, thread)), true);
         }
-        self.detector.barrier_completes(block, number);
+        self.detector.barrier_completes(block, number, whole);
     }
 
     /// `__syncthreads()`.

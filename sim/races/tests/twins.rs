@@ -1,6 +1,6 @@
 //! Each rule of the model in two scripts: one that races, and one that the rule orders.
 
-use sim_races::{Grade, Kind, LANES, Lanes, Meeting, Memory, Remedy, Scope, Strength};
+use sim_races::{Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Remedy, Scope, Strength};
 
 use crate::script::{ACQUIRE, GLOBAL, RELAXED, RELEASE, Script};
 use Grade::{Benign, Certain, Possible};
@@ -95,6 +95,12 @@ fn threads_that_have_ended_hold_up_no_barrier() {
         s.exit((0, thread));
     }
     let rest: Vec<u32> = std::iter::once(0).chain(32..64).collect();
+    s.barrier_of(0, 0, &rest, &[], false);
+    s.read((0, 40), DATA);
+    assert!(races(&s).is_some(), "they do not take part in a barrier of a number of threads");
+    let mut s = Script::new(1, 64);
+    s.write((0, 1), DATA);
+    (1..32).for_each(|thread| s.exit((0, thread)));
     s.barrier(0, 0, &rest, &[]);
     s.read((0, 40), DATA);
     assert_eq!(races(&s), None);
@@ -195,6 +201,49 @@ fn a_flag_without_its_fences_orders_nothing() {
         s.strong((1, 0), FLAG, Kind::Read, ACQUIRE, Scope::Device);
     });
     assert!(late.is_some());
+}
+
+/// `__threadfence(); __syncthreads(); if (threadIdx.x == 0) atomicExch(flag, 1);`
+#[test]
+fn fences_before_a_barrier_order_what_is_written_behind_it() {
+    let pass_to = |fence: bool, sc: bool, meet: bool, behind: bool, late: bool| {
+        let mut s = Script::new(2, 64);
+        s.write((0, 40), DATA);
+        match (fence, sc) {
+            (true, true) => s.fence_sc((0, 40)),
+            (true, false) => s.fence((0, 40), Scope::Device),
+            _ => {}
+        }
+        if meet {
+            s.sync(0);
+        }
+        s.strong((0, 0), FLAG, Kind::Write, RELAXED, Scope::Device);
+        s.strong((1, 0), FLAG, Kind::Atomic, RELAXED, Scope::Device);
+        if behind && !late {
+            s.fence_sc((1, 0));
+        }
+        s.sync(1);
+        if behind && late {
+            s.fence_sc((1, 40));
+        }
+        s.read((1, 40), DATA);
+        races(&s).is_none()
+    };
+    let pass = |fence, sc, meet, behind| {
+        let both = [false, true].map(|late| pass_to(fence, sc, meet, behind, late));
+        assert_eq!(both[0], both[1], "a fence behind the reader's barrier is as good");
+        both[0]
+    };
+    assert!(pass(true, true, true, true));
+    assert!(!pass(true, false, true, true), "a fence that is not of sequential consistency is its thread's alone");
+    assert!(!pass(false, true, true, true) && !pass(true, true, false, true) && !pass(true, true, true, false));
+    // Fences alone, in whichever order they come.
+    let mut s = Script::new(2, 64);
+    s.write((0, 0), DATA);
+    s.fence_sc((0, 0));
+    s.fence_sc((1, 0));
+    s.read((1, 0), DATA);
+    assert!(races(&s).is_some());
 }
 
 #[test]
@@ -471,6 +520,21 @@ fn the_last_block_has_all_others_behind_it() {
     assert_eq!(run(false, true, true), 199);
     assert_eq!(run(true, false, true), 199);
     assert_eq!(run(true, true, false), 199);
+}
+
+#[test]
+fn memory_that_is_allocated_has_no_past() {
+    let run = |bytes: u64| {
+        let mut s = Script::new(2, 32);
+        for at in (0..4096).step_by(4) {
+            s.write((0, 0), DATA + at);
+        }
+        s.detector.allocated(DATA + 64, bytes);
+        (64..64 + 2048).step_by(4).for_each(|at| s.write((1, 0), DATA + at));
+        races(&s).is_some()
+    };
+    assert!(!run(2048) && !run(4000));
+    assert!(run(2044) && run(1) && run(0));
 }
 
 /// A table that every thread reads costs no history for each, and a write to it is found.
