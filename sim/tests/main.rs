@@ -12,6 +12,7 @@ mod interp_support;
 mod cudart_programs;
 mod interp_cluster;
 mod interp_cub;
+mod interp_inside;
 mod interp_instructions;
 mod interp_listing;
 mod interp_machine;

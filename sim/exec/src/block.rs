@@ -161,14 +161,22 @@ impl BlockState {
         (barrier.phase != phase).then(|| barrier.results[(phase & 1) as usize])
     }
 
-    /// Lanes of a warp have exited: barriers no longer wait for them.
-    pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) {
+    /// Whether the last phase of a barrier was for all threads of the block.
+    pub(crate) fn is_of_all(&self, number: u8) -> bool {
+        self.barriers[usize::from(number)].expected == 0
+    }
+
+    /// Lanes of a warp have exited: barriers no longer wait for them. A bit for each barrier that
+    /// is complete without them; the cluster's is none of them.
+    pub(crate) fn lanes_left(&mut self, warp: usize, alive: u32) -> u32 {
         self.alive[warp] = alive;
+        let before = self.waiting;
         let mut left = self.waiting;
         while left != 0 {
             self.check(left.trailing_zeros() as usize);
             left &= left - 1;
         }
+        before & !self.waiting & !(1 << CLUSTER)
     }
 }
 
@@ -208,8 +216,12 @@ impl<'b> Block<'b> {
         self.state.members = members;
     }
 
-    /// Makes it the block of that linear number, about to begin.
-    pub(crate) fn start(&mut self, linear: u64) {
+    /// Makes it the block of that linear number, about to begin. `first` is the first block of its
+    /// cluster.
+    pub(crate) fn start(&mut self, linear: u64, first: u64) {
+        if let Some(events) = self.env.events {
+            events.block_starts(linear as u32, self.env.launch.block.iter().product(), first as u32);
+        }
         self.state.linear = linear;
         self.state.index = self.env.block_index(linear);
         // Whoever arrives where nobody waits makes it a barrier that is waited at.
@@ -244,11 +256,13 @@ impl<'b> Block<'b> {
             let mut left = false;
             let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
             let mut blocked = 0;
-            for at in 0..self.warps.len() {
+            let (count, schedule) = (self.warps.len(), self.env.launch.schedule);
+            for turn in 0..count {
+                let at = (turn + schedule as usize) % count;
                 if self.done[at] {
                     continue;
                 }
-                let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN };
+                let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN >> (schedule % 14) };
                 match self.warps[at].run(jumps) {
                     Outcome::Done => {
                         self.done[at] = true;
@@ -268,6 +282,9 @@ impl<'b> Block<'b> {
             }
             if !left {
                 self.state.ended = true;
+                if let Some(events) = self.env.events {
+                    events.block_ends(self.state.linear as u32);
+                }
                 return Progress::Done;
             }
             if !progress && !self.can_go_on() {

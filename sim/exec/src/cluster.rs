@@ -33,6 +33,13 @@ impl Members {
         unsafe { Some(((*member).shared_start(), (*member).shared_limit)) }
     }
 
+    /// The linear number of the block of that rank.
+    pub(crate) fn linear(&self, rank: usize) -> Option<u64> {
+        let member = *self.0.get(rank)?;
+        // SAFETY: as above.
+        Some(unsafe { (*member).linear })
+    }
+
     /// True when all threads of all blocks have arrived for a phase of the cluster's barrier.
     pub(crate) fn passed(&self, phase: u32) -> bool {
         // SAFETY: as above.
@@ -61,8 +68,9 @@ impl<'b> Cluster<'b> {
 
     /// Makes it the cluster of that linear number, about to begin.
     pub(crate) fn start(&mut self, linear: u64) {
+        let first = self.env.block_of_cluster(linear, 0);
         for (rank, block) in self.blocks.iter_mut().enumerate() {
-            block.start(self.env.block_of_cluster(linear, rank as u32));
+            block.start(self.env.block_of_cluster(linear, rank as u32), first);
             self.done[rank] = false;
         }
     }

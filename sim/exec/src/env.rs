@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
+use sim_races::MemoryEvents;
+
 use crate::device_work::DeviceWorkState;
 use crate::grid_barrier::GridBarrier;
 use crate::interface::{Device, Launch};
@@ -20,7 +22,10 @@ pub struct Env<'b> {
     pub constants: Cow<'b, [Row]>,
     /// Constant bank 0 of machine code: what the driver writes there, then the parameters.
     pub(crate) bank0: Vec<u64>,
+    /// Whether accesses are told to anybody.
     pub(crate) observing: bool,
+    /// Who is told of everything that matters for races inside the launch.
+    pub(crate) events: Option<&'b dyn MemoryEvents>,
     /// Bytes of local memory of each lane.
     pub lane_local: u32,
     pub(crate) cluster: [u32; 3],

@@ -38,7 +38,7 @@ fn native_code<'b>(
     members: u64,
 ) -> Option<&'b NativeEntries> {
     let make = launch.native?;
-    if launch.compile == Compile::Off || device.observing() || members > 1 {
+    if launch.compile == Compile::Off || device.observing() || device.memory_events().is_some() || members > 1 {
         return None;
     }
     let always = launch.compile == Compile::Always;
@@ -47,6 +47,25 @@ fn native_code<'b>(
         return None;
     }
     program.native.get_or_init(|| make(program, always)).as_ref()
+}
+
+/// The number of the unit that begins as number `at` in the order of a schedule.
+fn in_order_of(schedule: u64, at: u64, units: u64) -> u64 {
+    if schedule == 0 || units < 2 {
+        return at;
+    }
+    // Steps through all of them, if the step has no divisor in common with their number.
+    let divisor = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let mut step = schedule.wrapping_mul(0x9e37_79b9) % units;
+    while divisor(step, units) != 1 {
+        step = (step + 1) % units;
+    }
+    ((u128::from(at) * u128::from(step) + u128::from(schedule)) % u128::from(units)) as u64
 }
 
 struct Shared<'b> {
@@ -131,7 +150,8 @@ pub fn run(
         params,
         constants: launch_constants::fill(program, &bank0),
         bank0,
-        observing: device.observing(),
+        observing: device.observing() || device.memory_events().is_some(),
+        events: device.memory_events(),
         lane_local,
         cluster,
         explicit_cluster: explicit,
@@ -145,6 +165,8 @@ pub fn run(
     let shared =
         Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
     // Threads cost more than small grids take.
+    // Events come in the order of execution, which one thread has.
+    let workers = if env.events.is_some() { 1 } else { workers };
     let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(units - 1);
     if helpers == 0 {
         work(&shared, 1, 0);
@@ -203,7 +225,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
                 break;
             }
             let mut block = spare.pop().unwrap_or_else(|| Cluster::new(shared.env));
-            block.start(linear);
+            block.start(in_order_of(shared.env.launch.schedule, linear, shared.units));
             resident.push_back(block);
             if !cooperative {
                 break;
@@ -263,4 +285,20 @@ fn report(shared: &Shared<'_>, block: &Cluster<'_>, warp: usize, kind: Option<Fa
         Err(poisoned) => poisoned.into_inner(),
     };
     slot.get_or_insert(fault);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order_of;
+
+    #[test]
+    fn every_schedule_begins_every_unit_once() {
+        for units in 1..40 {
+            for schedule in 0..20 {
+                let mut begun: Vec<u64> = (0..units).map(|at| in_order_of(schedule, at, units)).collect();
+                begun.sort_unstable();
+                assert!(begun.into_iter().eq(0..units), "{units} in schedule {schedule}");
+            }
+        }
+    }
 }

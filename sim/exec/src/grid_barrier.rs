@@ -6,6 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sim_races::Meeting;
+
 use crate::program::Next;
 use crate::warp::Warp;
 
@@ -75,6 +77,8 @@ pub(crate) struct Arrivals {
 /// Lanes come to the barrier, or look at it again. Answers which of them go on.
 fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     let threads = w.env.threads();
+    let coming = lanes & !w.arrivals.lanes;
+    w.tell_lanes(coming, |events, lanes| events.meeting_arrives(Meeting::Grid, lanes, true));
     let mut phase = w.env.grid_barrier.phase();
     let new = lanes & !w.arrivals.lanes;
     if new != 0 {
@@ -85,6 +89,8 @@ fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     }
     let passed = lanes & if phase.is_odd { !w.arrivals.odd } else { w.arrivals.odd };
     w.arrivals.lanes &= !passed;
+    drop(phase);
+    w.tell_lanes(passed, |events, lanes| events.meeting_passes(Meeting::Grid, lanes));
     passed
 }
 

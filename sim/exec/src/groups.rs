@@ -1,6 +1,8 @@
 //! The groups of a warp: lanes that stand at one instruction. Owns how they part, wait, join, and
 //! which of them runs next; `Warp::run` executes the one that was picked.
 
+use sim_races::Meeting;
+
 use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
 use crate::program::{LANES, Pred};
 use crate::warp::Warp;
@@ -81,6 +83,8 @@ impl Warp<'_> {
                 let group = &mut self.groups[at];
                 group.wait = Wait::None;
                 group.pc += 1;
+                let passed = group.mask;
+                self.tell_lanes(passed, |events, lanes| events.meeting_passes(Meeting::Cluster, lanes));
             }
         }
         self.merge();
@@ -165,6 +169,7 @@ impl Warp<'_> {
         // `bar.warp.sync` at several places of the code: it is one barrier, and all have come to
         // one of them.
         if !self.groups.iter().any(|group| group.wait == Wait::None) {
+            let mut met = 0;
             for at in 0..self.groups.len() {
                 let group = self.groups[at];
                 if let Wait::Lanes(need) = group.wait
@@ -173,8 +178,10 @@ impl Warp<'_> {
                 {
                     self.groups[at].wait = Wait::None;
                     self.groups[at].pc += 1;
+                    met |= group.mask;
                 }
             }
+            self.tell_lanes(met, |events, lanes| events.warp_meets(lanes));
         }
         if !self.groups.iter().any(|group| group.wait == Wait::None) {
             self.let_waiting_go();

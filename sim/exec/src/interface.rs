@@ -5,6 +5,7 @@ use crate::program::MakeNative;
 use std::fmt;
 
 use device_code::ptx::Space;
+use sim_races::MemoryEvents;
 use thiserror::Error;
 
 /// The addresses of symbols that a module does not lay out itself.
@@ -109,6 +110,9 @@ pub struct Launch {
     pub stack: u32,
     /// What `%gridid` reads.
     pub grid_id: u64,
+    /// In which order blocks begin and warps take turns: 0 for one after the other, other numbers
+    /// for other orders.
+    pub schedule: u64,
     /// Whether it runs as native code.
     pub compile: Compile,
     /// Makes native code; None: it is interpreted.
@@ -350,6 +354,11 @@ pub trait Device: Sync {
     /// threads.
     fn observe(&self, accesses: &Accesses<'_>) {
         let _ = accesses;
+    }
+    /// Who is to be told of accesses to global and shared memory and of what orders them. Such a
+    /// launch is interpreted, on one thread.
+    fn memory_events(&self) -> Option<&dyn MemoryEvents> {
+        None
     }
     /// The first access of a launch to shared memory that was not asked for, but is there. Nothing
     /// faults.

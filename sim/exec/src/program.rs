@@ -423,7 +423,7 @@ impl Program {
     }
 
     /// The source file and line of the instruction at `pc`, if the module knows.
-    pub(crate) fn source(&self, pc: u32) -> Option<&(String, u32)> {
+    pub fn source(&self, pc: u32) -> Option<&(String, u32)> {
         self.locations.get(self.place(pc)?.location as usize)
     }
 

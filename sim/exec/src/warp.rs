@@ -12,6 +12,8 @@
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
+use sim_races::{Lanes, MemoryEvents};
+
 use crate::block::BlockState;
 use crate::env::Env;
 use crate::grid_barrier::Arrivals;
@@ -85,6 +87,8 @@ pub struct Warp<'b> {
     pub(crate) arrivals: Arrivals,
     /// Jumps made since the launch began, the base of `%clock`.
     pub(crate) jumps: u64,
+    /// What the store that is executed writes, for those who observe.
+    pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
     pub native: Option<Box<dyn Any>>,
@@ -132,6 +136,7 @@ impl<'b> Warp<'b> {
             resumed: false,
             arrivals: Arrivals::default(),
             jumps: 0,
+            storing: None,
             native: None,
             native_known: false,
         };
@@ -281,9 +286,25 @@ impl<'b> Warp<'b> {
             }
         }
         let (index, alive) = (self.index as usize, self.alive);
-        self.block().lanes_left(index, alive);
+        self.tell_lanes(mask, |events, lanes| events.exits(lanes));
+        let completed = self.block().lanes_left(index, alive);
+        for number in (0..u32::BITS as u8).filter(|number| completed >> number & 1 != 0) {
+            let whole = self.block().is_of_all(number);
+            self.tell_lanes(mask, |events, lanes| events.barrier_completes(lanes.block, number, whole));
+        }
         if self.env.launch.cooperative {
             self.env.grid_barrier.leave(mask.count_ones(), self.env.threads());
+        }
+    }
+
+    /// Tells of lanes of this warp.
+    #[inline]
+    pub(crate) fn tell_lanes(&mut self, mask: u32, tell: impl FnOnce(&dyn MemoryEvents, Lanes)) {
+        if let Some(events) = self.env.events
+            && mask != 0
+        {
+            let (block, warp) = (self.block().linear as u32, self.index);
+            tell(events, Lanes { block, warp, mask });
         }
     }
 

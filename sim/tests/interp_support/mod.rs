@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use device_code::ptx::{Module, Space, parse};
+use sim_races::{Detector, MemoryEvents, Reading};
 use streamsan_sim::interp::{
     AccessKind, Accesses, Compile, Device, Extent, Fault, Kernel, Launch, Linker, MachineModule, Program,
     TextureRequest, globals, initial_bytes, run,
@@ -52,6 +53,8 @@ pub struct TestDevice {
     pub printed: Mutex<Vec<u8>>,
     pub seen: Mutex<Vec<Seen>>,
     pub observe: bool,
+    /// Who is told of everything that matters for races.
+    detector: Mutex<Option<&'static Detector>>,
 }
 
 impl TestDevice {
@@ -84,6 +87,9 @@ impl Device for TestDevice {
     }
     fn observing(&self) -> bool {
         self.observe
+    }
+    fn memory_events(&self) -> Option<&dyn MemoryEvents> {
+        self.detector.lock().unwrap().map(|detector| detector as &dyn MemoryEvents)
     }
     fn observe(&self, accesses: &Accesses<'_>) {
         let mut seen = self.seen.lock().unwrap();
@@ -242,6 +248,18 @@ impl Gpu {
         found.next().unwrap_or_else(|| panic!("no kernel {name}")).to_owned()
     }
 
+    /// Whether the kernels are machine code.
+    pub fn is_machine(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// Has the next launches tell a new detector of races.
+    pub fn detect(&self) -> &'static Detector {
+        let detector: &Detector = Box::leak(Box::new(Detector::new(Reading { warps_are_ordered: self.is_machine() })));
+        *self.device.detector.lock().unwrap() = Some(detector);
+        detector
+    }
+
     pub fn try_launch(&self, name: &str, launch: Launch, args: &[Arg]) -> Result<(), Fault> {
         let full = self.kernel(name);
         let (program, kernel) = self.kernels().into_iter().find(|(_, kernel)| kernel.name() == full).unwrap();
@@ -251,13 +269,20 @@ impl Gpu {
             assert_eq!(param.size as usize, bytes.len(), "size of an argument of {name}");
             params[param.offset as usize..][..bytes.len()].copy_from_slice(bytes);
         }
-        run(
+        // With SIM_TEST_INSIDE, every test is one of the detector, too: what it finds is printed.
+        let inside = std::env::var_os("SIM_TEST_INSIDE").map(|_| self.detect());
+        let ended = run(
             program,
             kernel,
             &Launch { params, compile: compile_choice(), native: streamsan_sim::NATIVE, ..launch },
             &self.device,
             self.workers,
-        )
+        );
+        for race in inside.iter().flat_map(|detector| detector.races()) {
+            let lines = race.sides.map(|side| program.source(side.site).map(|(_, line)| *line));
+            eprintln!("inside `{name}`, lines {lines:?}: {race:?}");
+        }
+        ended
     }
 
     pub fn launch(&self, name: &str, grid: u32, block: u32, args: &[Arg]) {

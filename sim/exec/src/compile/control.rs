@@ -6,6 +6,8 @@ use device_code::ptx::{Operand, Parameter, Type};
 use super::{Op, bits};
 use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
+use crate::compile::load_store::named_scope;
+use crate::exec::control::{NO_SCOPE, fence_scope};
 use crate::exec::warp_sync;
 use crate::operations::build;
 use crate::program::{ArgumentHome, CallSite, Pred, Sem, Slot};
@@ -33,7 +35,13 @@ impl<'m> Scope<'_, 'm> {
             }
             "exit" => self.emit(build::Exit {}),
             "trap" | "brkpt" => self.emit(build::Trap {}),
-            "membar" | "fence" => self.emit(build::Fence {}),
+            "membar" | "fence" => {
+                let between_proxies = op.has("proxy") || op.parts.iter().any(|part| part.starts_with("proxy"));
+                let sc = op.name() == "membar" || op.has("sc");
+                let scope = named_scope(op).filter(|_| !between_proxies);
+                let scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc));
+                self.emit(build::Fence { scope });
+            }
             "nanosleep" => self.emit(build::GiveWay {}),
             "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(build::Nothing {}),
             "bar" | "barrier" => self.barrier(op, operands)?,
@@ -224,7 +232,7 @@ impl<'m> Scope<'_, 'm> {
             if op.has("wait") {
                 self.emit(build::ClusterWait {});
             } else {
-                self.emit(build::ClusterArrive {});
+                self.emit(build::ClusterArrive { relaxed: u32::from(op.has("relaxed")) });
             }
             return Ok(());
         }

@@ -3,11 +3,14 @@
 
 use device_code::ptx::{AddressBase, Operand, Type};
 
+use sim_races as races;
+
 use super::{Op, bits};
 use crate::compile::function::{Result, SCRATCH, Scope, VariableHome};
 use crate::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
-use crate::exec::load_store::{BLOCK_SCOPE, GENERIC, GLOBAL, LOCAL, PARAM, PLAIN, SHARED, STRONG, VOLATILE};
+use crate::exec::load_store::{ALL_COPIES, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::mbarrier;
+use crate::exec::told::strength::{PLAIN, VOLATILE, strong};
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
 use crate::operations::build::{self, Elements};
@@ -27,20 +30,37 @@ pub(super) fn space_of(op: Op<'_>) -> u32 {
     GENERIC
 }
 
-/// Whether an access reaches other kernels atomically, as loads and stores carry it.
+/// What a load or a store is towards other threads.
 fn strength_of(op: Op<'_>) -> u32 {
     if op.has("volatile") {
         VOLATILE
-    } else if ["relaxed", "acquire", "release"].iter().any(|order| op.has(order)) && !is_in_block(op) {
-        STRONG
+    } else if ["relaxed", "acquire", "release", "mmio"].iter().any(|order| op.has(order)) {
+        strong(order_of(op), named_scope(op).unwrap_or(races::Scope::Device))
     } else {
         PLAIN
     }
 }
 
-/// Whether its scope is the block or the cluster.
-fn is_in_block(op: Op<'_>) -> bool {
-    op.has("cta") || op.has("cluster")
+/// What an atomic operation is: relaxed and of all threads, if it says nothing.
+fn atomic_strength(op: Op<'_>) -> u32 {
+    strong(order_of(op), named_scope(op).unwrap_or(races::Scope::Device))
+}
+
+fn order_of(op: Op<'_>) -> races::Order {
+    let both = op.has("acq_rel");
+    races::Order { acquire: both || op.has("acquire"), release: both || op.has("release") }
+}
+
+/// The scope that an access or a fence names.
+pub(super) fn named_scope(op: Op<'_>) -> Option<races::Scope> {
+    op.parts[1..].iter().find_map(|part| {
+        Some(match part.as_str() {
+            "cta" => races::Scope::Block,
+            "cluster" => races::Scope::Cluster,
+            "gpu" | "gl" | "sys" => races::Scope::Device,
+            _ => return None,
+        })
+    })
 }
 
 impl<'m> Scope<'_, 'm> {
@@ -208,7 +228,11 @@ impl<'m> Scope<'_, 'm> {
             };
         }
         let [old, value, other] = halves;
-        self.emit(build::Wide { access, address, old, value, other, offset, space });
+        let strength = match access {
+            WideAccess::Load | WideAccess::Store => strength_of(op),
+            WideAccess::Exchange | WideAccess::CompareAndSwap => atomic_strength(op),
+        };
+        self.emit(build::Wide { access, address, old, value, other, offset, space, strength });
         Ok(())
     }
 
@@ -244,14 +268,15 @@ impl<'m> Scope<'_, 'm> {
             for at in 0..count as usize {
                 b.push(self.src(sources.get(at).copied(), ty)?);
             }
-            self.emit(build::AtomicVector { update, address, d, b, offset, space });
+            let strength = atomic_strength(op);
+            self.emit(build::AtomicVector { update, address, d, b, offset, space, strength });
             return Ok(());
         }
         let d = if returns { self.dst(operands.first())? } else { SCRATCH };
         let b = self.src(rest.get(1), ty)?;
         let c = if op.has("cas") { self.src(rest.get(2), ty)? } else { b };
-        let scope = if is_in_block(op) { BLOCK_SCOPE } else { 0 };
-        self.emit(build::Atomic { update, address, b, c, d, offset, space, scope });
+        let strength = atomic_strength(op);
+        self.emit(build::Atomic { update, address, b, c, d, offset, space, strength });
         Ok(())
     }
 
@@ -262,8 +287,16 @@ impl<'m> Scope<'_, 'm> {
         if op.part(1) != "async" {
             return self.unsupported(op);
         }
-        if op.has("commit_group") || op.has("wait_group") || op.has("wait_all") {
-            self.emit(build::Nothing {});
+        if op.has("commit_group") {
+            self.emit(build::CommitCopies {});
+            return Ok(());
+        }
+        if op.has("wait_group") || op.has("wait_all") {
+            let pending = match operands.first() {
+                Some(Operand::Int(groups)) if op.has("wait_group") => *groups as u32,
+                _ => ALL_COPIES,
+            };
+            self.emit(build::AwaitCopies { pending });
             return Ok(());
         }
         let Some(Operand::Int(bytes)) = operands.get(2) else { return self.misfit() };

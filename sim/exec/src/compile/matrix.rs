@@ -294,12 +294,10 @@ impl<'m> Scope<'_, 'm> {
     pub(super) fn bulk(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         if op.has("mbarrier") {
             // What was copied is there already: with its own arrival counted in, nothing changes.
-            if op.has("noinc") {
-                let (address, offset, space) = self.address(operands.first(), SHARED)?;
-                let number = self.c.constant(1);
-                let what = mbarrier::ARRIVE;
-                self.emit(build::MbarrierOperate { address, number, d: SCRATCH, offset, space, what });
-            }
+            let (address, offset, space) = self.address(operands.first(), SHARED)?;
+            let number = self.c.constant(u64::from(op.has("noinc")));
+            let what = mbarrier::COPIES_ARRIVE;
+            self.emit(build::MbarrierOperate { address, number, d: SCRATCH, offset, space, what });
             return Ok(());
         }
         if op.has("commit_group") || op.has("wait_group") || op.has("prefetch") {

@@ -4,10 +4,13 @@
 use crate::compile_sass::int::unary;
 use device_code::sass::{Flow, InstOperand, MachineInst, Opcode, OtherKind, PredSrc, Reg, Value};
 
+use sim_races::Scope;
+
 use super::translation::Translation;
 use crate::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
 use crate::compile::function::Result;
 use crate::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
+use crate::exec::control::{NO_SCOPE, fence_scope};
 use crate::exec::per_lane::op1;
 use crate::machine_module::code_address;
 use crate::operations::build;
@@ -29,6 +32,8 @@ const BREAKPOINT: u16 = 0x95c;
 const PERFORMANCE_TRIGGER: u16 = 0x801;
 const BLOCK_BARRIER: [u16; 4] = [0x31d, 0x51d, 0x91d, 0xb1d];
 const BARRIER_RESULT: u16 = 0x31c;
+/// What CCTL does, at 87..91, where it is IVALL.
+const INVALIDATE_ALL: u32 = 4;
 
 /// Returns false when the instruction is of another family.
 pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
@@ -90,6 +95,7 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
                 t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(EXCLUSIVE));
             }
         }
+        Opcode::CacheCtl if bits(87, 91, t) == INVALIDATE_ALL => t.emit(build::InvalidateCaches {}),
         Opcode::CacheCtl => t.emit(build::Nothing {}),
         Opcode::Other(OtherKind::Control | OtherKind::Barrier | OtherKind::Fence { .. }) => return other_control(i, t),
         _ => return Ok(false),
@@ -206,14 +212,23 @@ fn move_barrier(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
 fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
     match i.opcode {
         YIELD => t.emit(build::Yield {}),
-        CLUSTER_ARRIVE => t.emit(build::ClusterArrive {}),
+        // What a relaxed arrival leaves out is a fence before it, which the code has or has not.
+        CLUSTER_ARRIVE => t.emit(build::ClusterArrive { relaxed: 0 }),
         CLUSTER_WAIT => t.emit(build::ClusterWait {}),
         ENDCOLLECTIVE => {
             t.exclusive = false;
             t.emit(build::Nothing {});
         }
-        NOP | DEPBAR | LDGDEPBAR | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
-        ERRBAR | CGAERRBAR | MEMBAR => t.emit(build::Fence {}),
+        LDGDEPBAR => t.emit(build::CommitCopies {}),
+        // Until so many of the scoreboard are left (at 38..44): of LDGSTS these are groups.
+        DEPBAR => t.emit(build::AwaitCopies { pending: bits(38, 44, t) }),
+        NOP | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
+        // The scope is at 76..78: CTA, another of the block's, GPU, SYS. Bit 79 is ALL, not SC.
+        MEMBAR => {
+            let scope = if bits(76, 78, t) >= 2 { Scope::Device } else { Scope::Block };
+            t.emit(build::Fence { scope: fence_scope(scope, bits(79, 80, t) == 0) });
+        }
+        ERRBAR | CGAERRBAR => t.emit(build::Fence { scope: NO_SCOPE }),
         opcode if NANOSLEEP.contains(&opcode) => t.emit(build::Sleep {}),
         BREAKPOINT => t.emit(build::Trap {}),
         opcode if BLOCK_BARRIER.contains(&opcode) => block_barrier(i, t)?,

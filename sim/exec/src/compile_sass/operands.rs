@@ -10,8 +10,9 @@ use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, P
 
 use super::translation::Translation;
 use crate::compile::function::Result;
-use crate::exec::load_store::{GLOBAL, PLAIN};
+use crate::exec::load_store::GLOBAL;
 use crate::exec::per_lane::{LaneFn, op1, op2};
+use crate::exec::told::strength::PLAIN;
 use crate::interface::CompileError;
 use crate::operations::build;
 use crate::program::{LANES, LaneTy, LaunchWord, Pred, Row, Sem, Slot};

@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 
 use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
-use crate::exec::load_store::{BLOCK_SCOPE, Cell, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, STRONG, VOLATILE};
+use crate::exec::load_store::{Cell, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::per_lane::each;
+use crate::exec::told;
+use crate::exec::told::strength::reaches_kernels;
 use crate::interface::{AccessKind, Accesses, Extent, FaultKind};
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::operations::operands::Location;
@@ -15,11 +17,11 @@ use crate::warp::Warp;
 
 /// What an access is towards other kernels (see `kernels::AccessKind`).
 fn towards_others(kind: AccessKind, strength: u32) -> &'static [AccessKind] {
-    let strong = matches!(strength, STRONG | VOLATILE);
+    let strong = reaches_kernels(strength);
     match kind {
         AccessKind::Read if strong => &[AccessKind::AtomicRead],
         AccessKind::Write if strong => &[AccessKind::AtomicWrite],
-        AccessKind::Atomic if strength == BLOCK_SCOPE => &[AccessKind::Read, AccessKind::Write],
+        AccessKind::Atomic if !strong => &[AccessKind::Read, AccessKind::Write],
         AccessKind::Read => &[AccessKind::Read],
         AccessKind::Write => &[AccessKind::Write],
         AccessKind::Atomic => &[AccessKind::Atomic],
@@ -159,7 +161,8 @@ impl Warp<'_> {
         }
     }
 
-    /// The host addresses of all lanes of a mask, or the fault that one of them met.
+    /// The host addresses of all lanes of a mask, or the fault that one of them met. Those who
+    /// observe are told of the access.
     #[inline]
     pub(crate) fn addresses(
         &mut self,
@@ -169,7 +172,23 @@ impl Warp<'_> {
         kind: AccessKind,
         out: &mut [u64; LANES],
     ) -> Result<(), Next> {
-        let Location { row, offset, space, strength } = location;
+        if self.env.observing {
+            return told::addresses(self, location, mask, size, kind, out);
+        }
+        self.silent_addresses(location, mask, size, kind, out)
+    }
+
+    /// The same, and nobody is told.
+    #[inline]
+    pub(crate) fn silent_addresses(
+        &mut self,
+        location: Location,
+        mask: u32,
+        size: u32,
+        kind: AccessKind,
+        out: &mut [u64; LANES],
+    ) -> Result<(), Next> {
+        let Location { row, offset, space, .. } = location;
         let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
         let narrow = if matches!(space, SHARED | LOCAL | FRAME) { 0xffff_ffff } else { u64::MAX };
         let frame = if space == FRAME { u64::from(self.lbase) } else { 0 };
@@ -184,7 +203,6 @@ impl Warp<'_> {
         });
         let end = high.wrapping_add(u64::from(size));
         let aligned = bits & (u64::from(size) - 1) == 0;
-        let global = matches!(space, GLOBAL | GENERIC);
         if aligned && end > high {
             match space {
                 SHARED if end <= u64::from(self.block().shared_size) => {
@@ -201,9 +219,6 @@ impl Warp<'_> {
                     if let Some(extent) = self.extents.iter().find(|e| e.start <= low && end <= e.end)
                         && (extent.writable || kind == AccessKind::Read)
                     {
-                        if self.env.observing {
-                            self.observe(strength, mask, size, kind, out);
-                        }
                         let bias = self.env.device.host_address(low).wrapping_sub(low);
                         each(mask, |l| out[l] = out[l].wrapping_add(bias));
                         return Ok(());
@@ -213,7 +228,6 @@ impl Warp<'_> {
             }
         }
         let mut fault = None;
-        let asked = *out;
         each(mask, |l| match self.resolve(space, out[l], size, kind, l) {
             Ok(address) => out[l] = address,
             Err(kind) if fault.is_none() => fault = Some((kind, l)),
@@ -221,11 +235,6 @@ impl Warp<'_> {
         });
         if let Some((kind, lane)) = fault {
             return Err(self.fail(kind, 1 << lane));
-        }
-        if self.env.observing && global {
-            let mut device = 0;
-            each(mask, |l| device |= u32::from(self.env.device.allocation(asked[l]).is_some()) << l);
-            self.observe(strength, device, size, kind, &asked);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 use crate::exec::device_runtime;
 use crate::exec::load_store::{Cell, GENERIC};
 use crate::exec::per_lane::each;
+use crate::exec::told::strength::PLAIN;
 use crate::grid_barrier;
 use crate::interface::{AccessKind, CompileError, FaultKind};
 use crate::operations::operands;
@@ -246,7 +247,7 @@ fn store_answer(w: &mut Warp<'_>, pointer: u64, value: u32, lane: usize) -> Resu
     // SAFETY: `resolve` vouches for the word.
     unsafe { <u32 as Cell>::write(place, u64::from(value)) };
     if w.env.observing && w.env.device.allocation(pointer).is_some() {
-        w.observe(0, 1 << lane, 4, AccessKind::Write, &[pointer; LANES]);
+        w.observe(PLAIN, 1 << lane, 4, AccessKind::Write, &[pointer; LANES]);
     }
     Ok(())
 }
@@ -272,7 +273,13 @@ pub(crate) fn run_builtin(w: &mut Warp<'_>, builtin: Builtin, site: &Caller<'_>,
                 w.env.device.print(&text);
                 count as u64
             }
-            Builtin::Malloc => w.env.device.malloc(first),
+            Builtin::Malloc => {
+                let at = w.env.device.malloc(first);
+                if let Some(events) = w.env.events {
+                    events.allocated(at, first);
+                }
+                at
+            }
             Builtin::Free => {
                 w.env.device.free(first);
                 // Its extent may be remembered.

@@ -1,5 +1,7 @@
 //! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
+use sim_races::Scope;
+
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, SMS};
 use crate::operations::operands;
@@ -77,12 +79,36 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     Next::Yield
 }
 
-/// `membar`, `fence`
+/// `membar`, `fence`. The scope is for those who observe: see [`fence_scope`].
 #[inline(never)]
-pub(crate) fn fence(_: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
+pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    let scope = operands::Fence::of(i).scope();
+    if w.env.events.is_some()
+        && let Some(&reach) = Scope::ALL.get((scope & !SEQUENTIAL) as usize)
+    {
+        w.tell_lanes(mask, |events, lanes| events.fence(lanes, reach, scope & SEQUENTIAL != 0));
+    }
     Next::Step
 }
+
+/// CCTL.IVALL: the caches must not have what is older. It stands behind an acquire, so that for
+/// those who observe it is a fence.
+#[inline(never)]
+pub(crate) fn invalidate_caches(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    w.tell_lanes(mask, |events, lanes| events.fence(lanes, Scope::Device, false));
+    Next::Step
+}
+
+/// The scope as the instruction carries it, for sequential consistency (`sc`) or not.
+pub(crate) const fn fence_scope(scope: Scope, sc: bool) -> u32 {
+    scope as u32 | if sc { SEQUENTIAL } else { 0 }
+}
+
+const SEQUENTIAL: u32 = 4;
+
+/// The scope of a fence between proxies.
+pub(crate) const NO_SCOPE: u32 = Scope::ALL.len() as u32;
 
 /// `selp`: `d = which ? a : b`.
 #[inline(never)]

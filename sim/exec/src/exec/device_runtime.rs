@@ -157,6 +157,9 @@ pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane
         RuntimeCall::Malloc => {
             let (to, size) = (a.pair(0, 0), a.pair(1, 2));
             let at = a.w.env.device.malloc(size);
+            if let Some(events) = a.w.env.events {
+                events.allocated(at, size);
+            }
             let put = a.put(to, &at.to_le_bytes())?;
             // `cudaErrorMemoryAllocation`
             if put == 0 && at == 0 { 2 } else { put }

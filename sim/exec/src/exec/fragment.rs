@@ -6,6 +6,8 @@ use crate::exec::matrix::fragment_words::MOST;
 use crate::exec::matrix::whole_product;
 use crate::exec::matrix::{Form, of_fragment};
 use crate::exec::per_lane::each;
+use crate::exec::told;
+use crate::exec::told::strength::PLAIN;
 use crate::interface::AccessKind;
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
@@ -49,8 +51,9 @@ pub(crate) fn transfer(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
+            told::lane(w, space, PLAIN, (address, size), kind, lane);
             if w.env.observing && space != SHARED && w.env.device.allocation(address).is_some() {
-                w.observe(0, 1 << lane, size, kind, &[address; LANES]);
+                w.observe(PLAIN, 1 << lane, size, kind, &[address; LANES]);
             }
             if store {
                 let bits = w.get(slots[at / packed], lane) >> (at % packed * 8 * size as usize);

@@ -2,6 +2,7 @@
 
 use crate::exec::cluster_memory::window;
 use crate::exec::per_lane::each;
+use crate::exec::told::strength::{COPY, PLAIN};
 use crate::exec::vector_access::{read_whole, write_whole};
 use crate::interface::AccessKind;
 use crate::operations::operands::{self, Location};
@@ -18,17 +19,7 @@ pub(crate) const PARAM: u32 = 4;
 /// Local memory at a constant offset in the running function's frame.
 pub const FRAME: u32 = 5;
 
-/// The strength of a load or a store that is nothing of the following.
-pub(crate) const PLAIN: u32 = 0x7fff_ffff;
-
-/// The strength of a load or a store that is volatile.
-pub const VOLATILE: u32 = 0x7fff_fffe;
-
-/// The strength of one that has another order and a scope beyond the cluster.
-pub(crate) const STRONG: u32 = 0x7fff_fffd;
-
-/// The scope of an atomic operation on single values where that is the block or the cluster.
-pub(crate) const BLOCK_SCOPE: u32 = 1;
+pub use crate::exec::told::strength::VOLATILE;
 
 /// A value in memory. All loads acquire and all stores release, so that `ld.acquire` and
 /// `st.release` need no instruction of their own. On x86-64 plain accesses do that anyway.
@@ -112,6 +103,9 @@ pub(crate) fn store<T: Cell>() -> InstFn {
         let i = operands::Store::of(i);
         let count = i.count() as usize;
         let mut at = [0; LANES];
+        if w.env.events.is_some() {
+            w.storing = Some(stored::<T>(w, i, mask));
+        }
         if let Err(next) = w.addresses(i.location(), mask, T::SIZE * count as u32, AccessKind::Write, &mut at) {
             return next;
         }
@@ -137,6 +131,27 @@ pub(crate) fn store<T: Cell>() -> InstFn {
         Next::Step
     }
     run::<T>
+}
+
+/// The bytes that each lane stores, for those who observe it.
+#[cold]
+fn stored<T: Cell>(w: &Warp<'_>, i: operands::Store<'_>, mask: u32) -> Box<[[u64; 4]; LANES]> {
+    let mut bytes = Box::new([[0; 4]; LANES]);
+    let keep = u64::MAX >> (64 - 8 * T::SIZE);
+    let only;
+    let all = if i.count() == 1 {
+        only = [i.value()];
+        &only[..]
+    } else {
+        i.all(w.env.program)
+    };
+    each(mask, |l| {
+        for (element, &slot) in all.iter().enumerate() {
+            let byte = element * T::SIZE as usize;
+            bytes[l][byte / 8] |= (w.get(slot, l) & keep) << (byte % 8 * 8);
+        }
+    });
+    bytes
 }
 
 /// `ld.param` of a kernel at a constant offset in the parameter block, elements as in `load`.
@@ -245,14 +260,34 @@ pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
+/// `cp.async.commit_group`, LDGDEPBAR: copies are carried out at once, but those who observe are to
+/// know what the program may rely on.
+#[inline(never)]
+pub(crate) fn commit_copies(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    w.tell_lanes(mask, |events, lanes| events.copies_committed(lanes));
+    Next::Step
+}
+
+/// `cp.async.wait_group` and, with `pending` [`ALL_COPIES`], `cp.async.wait_all`.
+#[inline(never)]
+pub(crate) fn await_copies(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let pending = operands::AwaitCopies::of(i).pending();
+    let pending = (pending != ALL_COPIES).then_some(pending);
+    w.tell_lanes(mask, |events, lanes| events.copies_awaited(lanes, pending));
+    Next::Step
+}
+
+/// No group of copies may be pending, nor copies of no group.
+pub(crate) const ALL_COPIES: u32 = u32::MAX;
+
 /// `cp.async`: copies `bytes` from a global to a shared address at once (what waits for it finds it
 /// done), and fills what is beyond the `size` bytes to read with zeros.
 #[inline(never)]
 pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::CopyAsync::of(i);
     let size = i.bytes();
-    let target = Location { row: i.to(), offset: i.to_offset(), space: i.space(), strength: 0 };
-    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: 0 };
+    let target = Location { row: i.to(), offset: i.to_offset(), space: i.space(), strength: COPY };
+    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: PLAIN };
     let (mut to, mut from) = ([0; LANES], [0; LANES]);
     if let Err(next) = w.addresses(target, mask, size, AccessKind::Write, &mut to) {
         return next;

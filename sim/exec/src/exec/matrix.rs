@@ -12,6 +12,8 @@ use std::rc::Rc;
 use crate::arch::in_widest_vectors;
 use crate::exec::load_store::{Cell, SHARED};
 use crate::exec::per_lane::each;
+use crate::exec::told;
+use crate::exec::told::strength::PLAIN;
 use crate::float::Rounding;
 use crate::float::float16::{Brain, Half, Small};
 use crate::interface::AccessKind;
@@ -343,6 +345,7 @@ pub(crate) fn rows(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 Ok(host) => host,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
+            told::lane(w, SHARED, PLAIN, (address, 16), kind, lane);
         }
         if store {
             each(mask, |l| {

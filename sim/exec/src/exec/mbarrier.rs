@@ -4,14 +4,18 @@
 //! missing (20 bits), bytes still missing (22 bits, signed), and the phase's parity in bit 62.
 //! Programs treat it as opaque.
 
+use sim_races::Order;
+
 use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{Cell, GLOBAL, SHARED};
 use crate::exec::per_lane::each;
 use crate::exec::refused;
+use crate::exec::told;
+use crate::exec::told::strength;
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::build;
-use crate::operations::operands;
+use crate::operations::operands::{self, Location};
 use crate::program::{Inst, LANES, Next, Slot, Update};
 use crate::warp::Warp;
 
@@ -49,13 +53,26 @@ pub(crate) const ARRIVE_EXPECT: u32 = 2;
 pub(crate) const ARRIVE_DROP: u32 = 3;
 pub(crate) const EXPECT: u32 = 4;
 pub(crate) const COMPLETE: u32 = 5;
+/// As [`ARRIVE`], when the copies of the thread are done.
+pub(crate) const COPIES_ARRIVE: u32 = 6;
+
+/// What an operation is towards other threads. An arrival releases, and reads the phase.
+fn strength_of(what: u32) -> u32 {
+    match what {
+        INIT => strength::PLAIN,
+        EXPECT => strength::object(Order::RELAXED),
+        COPIES_ARRIVE => strength::COPIES_ARRIVE,
+        _ => strength::object(Order::BOTH),
+    }
+}
 
 /// Operations that change an object, with a number; the state before goes to `d`.
 #[inline(never)]
 pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MbarrierOperate::of(i);
     let mut at = [0; LANES];
-    if let Err(next) = w.addresses(i.location(), mask, 8, AccessKind::Write, &mut at) {
+    let location = Location { strength: strength_of(i.what()), ..i.location() };
+    if let Err(next) = w.addresses(location, mask, 8, AccessKind::Write, &mut at) {
         return next;
     }
     each(mask, |l| {
@@ -66,7 +83,7 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let less = |missing: u64, n: u64| missing.saturating_sub(n);
         match i.what() {
             INIT => state = State { expected: number & COUNT, missing: number & COUNT, bytes: 0, phase: 0 },
-            ARRIVE => state.missing = less(state.missing, number),
+            ARRIVE | COPIES_ARRIVE => state.missing = less(state.missing, number),
             ARRIVE_EXPECT => {
                 state.bytes += number as i64;
                 state.missing = less(state.missing, 1);
@@ -96,7 +113,9 @@ fn pack_open(state: State) -> u64 {
 pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MbarrierTest::of(i);
     let mut at = [0; LANES];
-    if let Err(next) = w.addresses(i.location(), mask, 8, AccessKind::Read, &mut at) {
+    let acquire = strength::object(Order { acquire: true, release: false });
+    let location = Location { strength: acquire, ..i.location() };
+    if let Err(next) = w.addresses(location, mask, 8, AccessKind::Read, &mut at) {
         return next;
     }
     let mut done = 0;
@@ -129,6 +148,7 @@ pub(crate) fn pending(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// Takes note of bytes that a barrier waits for.
 pub(super) fn bytes_came(w: &mut Warp<'_>, barrier: u64, size: u32, lane: usize) -> Result<(), FaultKind> {
     let at = w.resolve(SHARED, barrier, 8, AccessKind::Write, lane)?;
+    told::lane(w, SHARED, strength::object(Order::BOTH), (barrier, 8), AccessKind::Write, lane);
     // SAFETY: `resolve` vouches for the word; one thread runs the whole cluster.
     unsafe {
         let mut state = State::unpack(u64::read(at));
@@ -163,6 +183,7 @@ pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                     _ => std::ptr::read_unaligned(source as *const u64),
                 }
             };
+            told::lane(w, SHARED, strength::PLAIN, (from + at, size), AccessKind::Read, lane);
             w.set(i.element(), lane, to + at);
             w.set(i.operand(), lane, operand);
             match (element.run)(w, &element, 1 << lane) {
@@ -183,7 +204,8 @@ pub(crate) fn bulk_reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// The atomic operation of one element of a reduction: where it finds the element's address and the
 /// operand.
 pub(super) fn element_update(update: Update, address: Slot, operand: Slot, space: u32) -> Inst {
-    build::Atomic { update, address, b: operand, c: operand, d: operand, offset: 0, space, scope: 0 }.into()
+    build::Atomic { update, address, b: operand, c: operand, d: operand, offset: 0, space, strength: strength::RELAXED }
+        .into()
 }
 
 /// The directions of [`bulk_copy`]: from global to shared memory, from there to global memory,
@@ -219,6 +241,8 @@ pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             for at in (0..u64::from(size)).step_by(16) {
                 let target = w.resolve(to_space, there(to) + at, 16, AccessKind::Write, lane);
                 let source = w.resolve(from_space, from + at, 16, AccessKind::Read, lane);
+                told::lane(w, to_space, strength::PLAIN, (there(to) + at, 16), AccessKind::Write, lane);
+                told::lane(w, from_space, strength::PLAIN, (from + at, 16), AccessKind::Read, lane);
                 match (target, source) {
                     // SAFETY: `resolve` vouches for both ranges.
                     (Ok(target), Ok(source)) => unsafe { std::ptr::copy(source as *const u8, target as *mut u8, 16) },
@@ -233,7 +257,7 @@ pub(crate) fn bulk_copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         }
         if w.env.observing && size > 0 && i.direction() != ACROSS {
             let (kind, at) = if i.direction() == INWARD { (AccessKind::Read, from) } else { (AccessKind::Write, to) };
-            w.observe(0, 1 << lane, size, kind, &[at; LANES]);
+            w.observe(strength::PLAIN, 1 << lane, size, kind, &[at; LANES]);
         }
     }
     Next::Step

@@ -19,6 +19,7 @@ pub(crate) mod mbarrier;
 pub mod per_lane;
 pub mod tensor;
 pub(crate) mod texture;
+pub(crate) mod told;
 pub(crate) mod vector_access;
 pub mod warp_sync;
 

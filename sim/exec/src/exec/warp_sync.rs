@@ -1,5 +1,7 @@
 //! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
 
+use sim_races::Meeting;
+
 use crate::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::exec::per_lane::each;
 use crate::operations::operands;
@@ -77,6 +79,14 @@ fn team(w: &Warp<'_>, left: u32, members: Slot) -> (u32, u32) {
 pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::WarpBarrier::of(i);
     let ready = assemble(w, mask, i.members());
+    if w.env.events.is_some() {
+        let mut left = ready;
+        while left != 0 {
+            let (team, wanted) = team(w, left, i.members());
+            left &= !team;
+            w.tell_lanes(team & wanted, |events, lanes| events.warp_meets(lanes));
+        }
+    }
     finish(w, ready, mask)
 }
 
@@ -311,7 +321,12 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let expected = if i.threads() == Slot::NONE { 0 } else { w.get(i.threads(), first) as u32 };
     let truth = if i.what() >= BARRIER_POPC { w.pred(i.truth()) } else { 0 };
     let index = w.index as usize;
+    let waits = i.what() != BARRIER_ARRIVE;
+    w.tell_lanes(mask, |events, lanes| events.barrier_arrives(number, lanes, waits));
     let phase = w.block().arrive(number, index, mask, expected, truth);
+    if w.block().barrier_passed(number, phase).is_some() {
+        w.tell_lanes(mask, |events, lanes| events.barrier_completes(lanes.block, number, expected == 0));
+    }
     if i.what() == BARRIER_ARRIVE {
         return Next::Step;
     }
@@ -331,7 +346,9 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// `barrier.cluster.arrive`
 #[inline(never)]
-pub(crate) fn cluster_arrive(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+pub(crate) fn cluster_arrive(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let releases = operands::ClusterArrive::of(i).relaxed() == 0;
+    w.tell_lanes(mask, |events, lanes| events.meeting_arrives(Meeting::Cluster, lanes, releases));
     let index = w.index as usize;
     w.block().arrive_in_cluster(index, mask);
     Next::Step
@@ -344,6 +361,7 @@ pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     let index = w.index as usize;
     let phase = w.block().cluster_phase(index, mask);
     if w.block().members.passed(phase) {
+        w.tell_lanes(mask, |events, lanes| events.meeting_passes(Meeting::Cluster, lanes));
         return Next::Step;
     }
     let group = Group { wait: Wait::Cluster(phase), ..w.here(w.pc) };

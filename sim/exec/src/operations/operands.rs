@@ -166,7 +166,8 @@ pub struct Location {
     /// What is added to them.
     pub offset: u64,
     pub space: u32,
-    /// What the access is towards other kernels: see `exec::load_store`.
+    /// What the access is towards other threads: see `exec::told::strength`. Of barrier objects
+    /// their instructions say it.
     pub(crate) strength: u32,
 }
 
@@ -184,9 +185,9 @@ macro_rules! locations {
 locations! {
     Load: |i| i.strength();
     Store: |i| i.strength();
-    Atomic: |i| i.scope();
-    AtomicVector: |_| 0;
-    Wide: |_| 0;
+    Atomic: |i| i.strength();
+    AtomicVector: |i| i.strength();
+    Wide: |i| i.strength();
     MbarrierOperate: |_| 0;
     MbarrierTest: |_| 0;
 }

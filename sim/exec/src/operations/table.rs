@@ -171,8 +171,8 @@ macro_rules! for_each_operation {
                 [rest: Any, address: Read(A), rank: Read(B), d: Write(D), shared: Word(Y)], {};
             RankOf = cluster_memory::rank_of, Kind::Stop,
                 [rest: Any, address: Read(A), d: Write(D), shared: Word(Y)], {};
-            /// A load, of which `bits` are kept; `strength` marks those that are volatile or
-            /// atomic.
+            /// A load, of which `bits` are kept; `strength` is as of
+            /// `exec::told::strength`.
             Load(ty: LaneTy) = of_cell!(ty, load_store::load),
                 Kind::Load { size: ty.size(), signed: ty.is_signed() }, [
                     address: Read(A), d: Write(D) if |i| i.fields.z >> 4 == 1,
@@ -187,7 +187,7 @@ macro_rules! for_each_operation {
                     all: Write(List(Z[4..32])) if |i| i.fields.z >> 4 != 1,
                     offset: Long(X), count: Word(Z[4..32]), bits: Word(C)
                 ], {};
-            /// A store; `strength` marks those that are volatile or atomic.
+            /// A store, with a strength, too.
             Store(ty: LaneTy) = of_cell!(ty, load_store::store), Kind::Store { size: ty.size() }, [
                     address: Read(A), value: Read(B) if |i| i.fields.z >> 4 == 1,
                     all: Read(List(Z[4..32])) if |i| i.fields.z >> 4 != 1,
@@ -203,25 +203,29 @@ macro_rules! for_each_operation {
             /// An access to 16 bytes, two rows for each operand.
             Wide(access: WideAccess) = atomic::wide(access), Kind::Stop, [
                 rest: Any, address: Read(A), old: Write(List(2)), value: Read(List(2 after 2)),
-                other: Read(List(2 after 2, 2)), offset: Long(X), space: Word(Z[0..4])
+                other: Read(List(2 after 2, 2)), offset: Long(X), space: Word(Z[0..4]),
+                strength: Word(B)
             ], {};
             /// `atom` and `red`.
             Atomic(update: Update) = update_function(update), update.kind(),
                 [
                     address: Read(A), b: Read(B), c: Read(C), d: Write(D), offset: Long(X),
-                    space: Word(Z[0..4]), scope: Word(Y)
+                    space: Word(Z[0..4]), strength: Word(Y)
                 ], {};
             /// The same of vectors, element by element.
             AtomicVector(update: Update) = update_vector_function(update), Kind::Stop, [
                 rest: Any, address: Read(A), d: Write(List(Z[4..32])),
                 b: Read(List(Z[4..32] after Z[4..32])), offset: Long(X), space: Word(Z[0..4]),
-                count: Word(Also(Z[4..32]))
+                count: Word(Also(Z[4..32])), strength: Word(C)
             ], {};
             /// `cp.async` of `bytes` to shared memory.
             CopyAsync = load_store::copy_async, Kind::Foreign, [
                 to: Read(A), from: Read(B), size: Read(C), to_offset: Long(X), from_offset: Word(D),
                 bytes: Word(Y), space: Word(Z[0..4])
             ], {};
+            /// The ends of groups of such copies, and waits for them.
+            CommitCopies = load_store::commit_copies, Kind::Nothing, [], {};
+            AwaitCopies = load_store::await_copies, Kind::Nothing, [pending: Word(Y)], {};
             /// Barriers in shared memory, and copies that report to them.
             MbarrierOperate = mbarrier::operate, Kind::Stop, [
                 rest: Any, address: Read(A), number: Read(B), d: Write(D), offset: Long(X),
@@ -286,7 +290,10 @@ macro_rules! for_each_operation {
 
             // What lanes and warps do together.
 
-            Fence = control::fence, Kind::Stop, [], { whole: Whole::Fence };
+            /// `membar` and `fence`; `scope` is for those who observe (`control::fence`).
+            Fence = control::fence, Kind::Stop, [scope: Word(Y)], { whole: Whole::Fence };
+            /// CCTL.IVALL, which only those who observe have to know of.
+            InvalidateCaches = control::invalidate_caches, Kind::Nothing, [], {};
             /// `bar.warp.sync`, which joins lanes at different places of the code.
             WarpBarrier = warp_sync::warp_barrier, Kind::Stop, [members: Read(A)], { whole: Whole::Nothing };
             /// `shfl`.
@@ -317,7 +324,7 @@ macro_rules! for_each_operation {
                 d: Write(D) if |i| i.fields.y == BARRIER_POPC, p: Set(D) if |i| i.fields.y > BARRIER_POPC,
                 what: Word(Y)
             ], { whole: Whole::Interpreted, narrow: |_| true };
-            ClusterArrive = warp_sync::cluster_arrive, Kind::Stop, [], {};
+            ClusterArrive = warp_sync::cluster_arrive, Kind::Stop, [relaxed: Word(Y)], {};
             ClusterWait = warp_sync::cluster_wait, Kind::Stop, [], {};
             /// BSSY, and moves to and from its barriers.
             Begin = convergence::begin, Kind::Stop, [d: Write(D)], { whole: Whole::Everybody, narrow: |_| true };

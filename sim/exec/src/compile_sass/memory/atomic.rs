@@ -5,15 +5,16 @@
 //! `.test_wait` and `.pending_count`.)
 
 use crate::compile_sass::control::bits;
-use crate::compile_sass::memory::load_store::address;
+use crate::compile_sass::memory::load_store::{address, strength_of};
 use device_code::ptx::Type;
-use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode, Strength};
+use device_code::sass::{AtomOp, AtomTy, CasKind, InstOperand, MachineInst, MemOperand, Opcode};
+use sim_races::Order;
 
 use crate::compile::function::Result;
 use crate::compile_sass::operands::SCRATCH;
 use crate::compile_sass::translation::Translation;
-use crate::exec::load_store::BLOCK_SCOPE;
 use crate::exec::per_lane::op2;
+use crate::exec::told::strength::{self, RELAXED};
 use crate::operations::build;
 use crate::program::{Pred, Slot, Update, UpdateOp, WideAccess};
 
@@ -68,9 +69,9 @@ fn operation(op: AtomOp, ty: AtomTy) -> Option<Update> {
     (if elements(ty) > 1 { update.has_vectors() } else { update.exists() }).then_some(update)
 }
 
-/// The scope, as atomic operations carry it.
-fn scope_of(m: &MemOperand) -> u32 {
-    if m.strength == Strength::Block { BLOCK_SCOPE } else { 0 }
+/// What an atomic operation is towards other threads. In shared memory it does not say.
+fn atomic_strength(m: &MemOperand) -> u32 {
+    strength_of(m).unwrap_or(RELAXED)
 }
 
 /// Returns false when the instruction is of another family.
@@ -81,9 +82,11 @@ pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) 
             let one = t.constant(1);
             update(i, AtomOp::Add, AtomTy::U32, [one, one], t)?;
         }
-        Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => arrive(i, t)?,
+        Opcode::Atom { op: AtomOp::Arrive, ty: AtomTy::U64 } => arrive(i, strength::object(Order::BOTH), t)?,
         // ARRIVES.LDGSTSBAR.64: the lane's copies are finished when they are started.
-        Opcode::Mbarrier if i.opcode == ARRIVES && bits(72, 77, t) == LDGSTSBAR_64 => arrive(i, t)?,
+        Opcode::Mbarrier if i.opcode == ARRIVES && bits(72, 77, t) == LDGSTSBAR_64 => {
+            arrive(i, strength::COPIES_ARRIVE, t)?;
+        }
         Opcode::Atom { op: AtomOp::Exch, ty: AtomTy::B128 } => {
             update_wide(i, WideAccess::Exchange, [&i.src[0], &i.src[0]], t)?;
         }
@@ -112,12 +115,12 @@ pub(in crate::compile_sass) fn atomic(i: &MachineInst, t: &mut Translation<'_>) 
 }
 
 /// One arrival of each lane; the barrier as it was is the result.
-fn arrive(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
+fn arrive(i: &MachineInst, strength: u32, t: &mut Translation<'_>) -> Result<()> {
     let (address, offset, space) = address(i, &i.mem[0], t)?;
     let returns = i.dst.is_some_and(|run| !run.is_dropped());
     let d = if returns { t.temporary() } else { SCRATCH };
     let update = Update { op: UpdateOp::Arrive, ty: Type::U64 };
-    t.emit(build::Atomic { update, address, b: SCRATCH, c: SCRATCH, d, offset, space, scope: 0 });
+    t.emit(build::Atomic { update, address, b: SCRATCH, c: SCRATCH, d, offset, space, strength });
     if returns {
         t.split(i, d);
     }
@@ -137,7 +140,8 @@ fn update(i: &MachineInst, op: AtomOp, ty: AtomTy, [b, c]: [Slot; 2], t: &mut Tr
         (true, 1) => t.dst(i, 0),
         (true, _) => t.temporary(),
     };
-    t.emit(build::Atomic { update, address, b, c, d, offset, space, scope: scope_of(&i.mem[0]) });
+    let strength = atomic_strength(&i.mem[0]);
+    t.emit(build::Atomic { update, address, b, c, d, offset, space, strength });
     if returns && ty.regs() == 2 {
         t.split(i, d);
     }
@@ -162,7 +166,8 @@ fn update_wide(
         }
     }
     let [value, other] = values;
-    t.emit(build::Wide { access, address, old: old.to_vec(), value, other, offset, space });
+    let strength = atomic_strength(&i.mem[0]);
+    t.emit(build::Wide { access, address, old: old.to_vec(), value, other, offset, space, strength });
     for (half, value) in [0, 2].into_iter().zip(old) {
         let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
         t.halved(value, low, high);
@@ -181,7 +186,8 @@ fn update_elements(i: &MachineInst, op: AtomOp, ty: AtomTy, t: &mut Translation<
     for word in 0..count {
         b.push(t.raw_word(&i.src[0], word as u8)?);
     }
-    t.emit(build::AtomicVector { update, address, d, b, offset, space });
+    let strength = atomic_strength(&i.mem[0]);
+    t.emit(build::AtomicVector { update, address, d, b, offset, space, strength });
     done(i, t);
     Ok(())
 }
@@ -203,7 +209,8 @@ fn compare_and_swap(i: &MachineInst, ty: AtomTy, cast: CasKind, t: &mut Translat
     let (b, c) = (atom_operand(&i.src[0], ty, t)?, atom_operand(&i.src[1], ty, t)?);
     let (address, offset, space) = address(i, &i.mem[0], t)?;
     let old = t.temporary();
-    t.emit(build::Atomic { update, address, b, c, d: old, offset, space, scope: scope_of(&i.mem[0]) });
+    let strength = atomic_strength(&i.mem[0]);
+    t.emit(build::Atomic { update, address, b, c, d: old, offset, space, strength });
     let result = if cast == CasKind::Cas {
         old
     } else {

@@ -4,11 +4,13 @@ use crate::compile_sass::control::under;
 use device_code::sass::{
     AddressSpace, Bank, Index, InstOperand, MachineInst, MemOperand, MemTy, Opcode, PredSrc, Strength, UReg, Value,
 };
+use sim_races::{Order, Scope};
 
 use crate::compile::function::Result;
 use crate::compile_sass::translation::Translation;
-use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, PLAIN, SHARED, STRONG};
+use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::exec::per_lane::{op1, op2, op2x};
+use crate::exec::told::strength::{PLAIN, strong};
 use crate::operations::build::{self, Elements};
 use crate::program::{LaneTy, Sem, Slot};
 
@@ -23,9 +25,14 @@ fn space_number(space: AddressSpace) -> Option<u32> {
     })
 }
 
-/// Whether an access reaches other kernels atomically, as loads and stores carry it.
-fn strength_of(m: &MemOperand) -> u32 {
-    if m.strength == Strength::Device { STRONG } else { PLAIN }
+/// What an access is towards other threads. Acquires and releases of the device are the fences
+/// around it; of the block there is none behind an acquire.
+pub(super) fn strength_of(m: &MemOperand) -> Option<u32> {
+    match m.strength {
+        Strength::Weak => None,
+        Strength::Block => Some(strong(Order { acquire: true, release: false }, Scope::Block)),
+        Strength::Device => Some(strong(Order::RELAXED, Scope::Device)),
+    }
 }
 
 /// Returns false when the instruction is of another family.
@@ -145,7 +152,7 @@ fn load(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         under(&[wanted], t);
     }
     let place = address(i, &i.mem[0], t)?;
-    load_from(i, ty, place, strength_of(&i.mem[0]), t)
+    load_from(i, ty, place, strength_of(&i.mem[0]).unwrap_or(PLAIN), t)
 }
 
 fn load_from(
@@ -186,7 +193,7 @@ fn store(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         rows.push(t.raw_word(&i.src[0], word)?);
     }
     let Elements { one: value, all, count } = Elements::new(rows);
-    let strength = strength_of(&i.mem[0]);
+    let strength = strength_of(&i.mem[0]).unwrap_or(PLAIN);
     t.emit(build::Store { ty: cell, address, value, all, offset, space, count, strength });
     Ok(())
 }

@@ -5,6 +5,8 @@ pub mod map;
 use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::exec::mbarrier::{bytes_came, element_update};
 use crate::exec::tensor::map::{SIZE, TensorMap};
+use crate::exec::told;
+use crate::exec::told::strength::PLAIN;
 use crate::exec::{refused, unsupported};
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
@@ -77,7 +79,7 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
         }
         if low < high && w.env.observing && i.what() != REDUCE {
             let kind = if i.what() == LOAD { AccessKind::Read } else { AccessKind::Write };
-            w.observe(0, 1 << lane, (high - low) as u32 * element as u32, kind, &[there(low); LANES]);
+            w.observe(PLAIN, 1 << lane, (high - low) as u32 * element as u32, kind, &[there(low); LANES]);
         }
     }
     if i.what() == LOAD {
@@ -101,6 +103,7 @@ fn one_element(
     let (loads, size) = (i.what() == LOAD, map.tensor.element as u32);
     let kind = if loads { AccessKind::Write } else { AccessKind::Read };
     let shared = w.resolve(SHARED, place, size, kind, lane)? as *mut u8;
+    told::lane(w, SHARED, PLAIN, (place, size), kind, lane);
     let bytes = size as usize;
     let Some(address) = global else {
         if loads {
@@ -123,6 +126,7 @@ fn one_element(
     }
     let kind = if loads { AccessKind::Read } else { AccessKind::Write };
     let global = w.resolve(GLOBAL, address, size, kind, lane)? as *mut u8;
+    told::lane(w, GLOBAL, PLAIN, (address, size), kind, lane);
     let (from, to) = if loads { (global, shared) } else { (shared, global) };
     // SAFETY: `resolve` vouches for both.
     unsafe { std::ptr::copy(from, to, bytes) };

@@ -1,0 +1,176 @@
+//! What those are told who observe a launch: accesses of global memory, for the order between
+//! kernels ([`Device::observe`]), and all accesses with what orders them, for the order inside a
+//! kernel ([`MemoryEvents`]). Executes nothing.
+//!
+//! [`Device::observe`]: crate::interface::Device::observe
+//! [`MemoryEvents`]: sim_races::MemoryEvents
+
+pub(crate) mod strength;
+
+use sim_races::{Kind, Lanes, Memory, WarpAccess};
+
+use crate::cluster::RANK_SHIFT;
+use crate::exec::cluster_memory::OFFSET;
+use crate::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
+use crate::exec::per_lane::each;
+use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, meaning};
+use crate::interface::AccessKind;
+use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::operations::operands::Location;
+use crate::program::{LANES, Next};
+use crate::warp::Warp;
+
+/// The kind of access that a detector sees.
+fn kind_of(kind: AccessKind, strength: u32) -> Kind {
+    match kind {
+        // What changes a barrier object does so as one operation.
+        _ if is_of_object(strength) && kind != AccessKind::Read => Kind::Atomic,
+        AccessKind::Read | AccessKind::AtomicRead => Kind::Read,
+        AccessKind::Write | AccessKind::AtomicWrite => Kind::Write,
+        AccessKind::Atomic => Kind::Atomic,
+    }
+}
+
+/// As [`Warp::silent_addresses`], and tells of the access.
+#[cold]
+pub(crate) fn addresses(
+    w: &mut Warp<'_>,
+    location: Location,
+    mask: u32,
+    size: u32,
+    kind: AccessKind,
+    out: &mut [u64; LANES],
+) -> Result<(), Next> {
+    let stored = w.storing.take();
+    w.silent_addresses(location, mask, size, kind, out)?;
+    let Location { row, offset, space, strength } = location;
+    let narrow = if space == SHARED { 0xffff_ffff } else { u64::MAX };
+    let (mut asked, row) = ([0; LANES], w.row(row));
+    // SAFETY: a live row; nothing writes it meanwhile.
+    each(mask, |l| asked[l] = unsafe { (*row).0[l] }.wrapping_add(offset) & narrow);
+    if matches!(space, GLOBAL | GENERIC) && w.env.device.observing() {
+        let mut device = 0;
+        each(mask, |l| device |= u32::from(w.extent(asked[l]).is_some()) << l);
+        w.observe(strength, device, size, kind, &asked);
+    }
+    if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
+        let written = stored.map(|stored| (stored, &*out));
+        tell(w, space, strength, mask, size, kind, &asked, written);
+    }
+    Ok(())
+}
+
+/// Tells of the access of one lane, to its address and so many bytes.
+pub(crate) fn lane(
+    w: &mut Warp<'_>,
+    space: u32,
+    strength: u32,
+    (address, size): (u64, u32),
+    kind: AccessKind,
+    lane: usize,
+) {
+    if w.env.events.is_some() {
+        tell(w, space, strength, 1 << lane, size, kind, &[address; LANES], None);
+    }
+}
+
+/// The memory that an address of a space is in, and where. `None` for a thread's own.
+fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)> {
+    match space {
+        GLOBAL => Some((Memory::Global, address)),
+        SHARED => {
+            let (machine, rank) = (w.env.program.machine.is_some(), (address >> RANK_SHIFT) as usize);
+            let alone = w.env.cluster == [1; 3];
+            let linear = match if machine { Some(rank) } else { rank.checked_sub(1) } {
+                Some(rank) if !alone => w.block().members.linear(rank)?,
+                _ => w.block().linear,
+            };
+            Some((Memory::Shared(linear as u32), address & OFFSET))
+        }
+        GENERIC if address >= SHARED_WINDOW => {
+            let within = address & 0xffff_ffff;
+            if address - within == LOCAL_WINDOW { None } else { memory_of(w, SHARED, within) }
+        }
+        GENERIC => {
+            if w.extent(address).is_some() {
+                return Some((Memory::Global, address));
+            }
+            if let Some((rank, offset)) = w.shared_owner(address) {
+                return Some((Memory::Shared(w.block().members.linear(rank)? as u32), offset));
+            }
+            // What cooperative groups keep for the grid.
+            let (start, end) = w.env.workspace();
+            (start <= address && address < end).then_some((Memory::Global, address))
+        }
+        _ => None,
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "what an access is")]
+fn tell(
+    w: &mut Warp<'_>,
+    space: u32,
+    strength: u32,
+    mask: u32,
+    size: u32,
+    kind: AccessKind,
+    asked: &[u64; LANES],
+    written: Option<(Box<[[u64; 4]; LANES]>, &[u64; LANES])>,
+) {
+    let Some(events) = w.env.events else { return };
+    let (mut unchanged, mut alike) = (0, false);
+    if let Some((words, hosts)) = written.filter(|_| strength == PLAIN) {
+        each(mask, |l| {
+            // SAFETY: the addresses were checked, and one thread runs all blocks of such a
+            // launch.
+            let old = unsafe { std::slice::from_raw_parts(hosts[l] as *const u8, size as usize) };
+            let new = words[l].iter().flat_map(|word| word.to_le_bytes());
+            unchanged |= u32::from(old.iter().copied().eq(new.take(size as usize))) << l;
+        });
+        alike = (0..LANES).filter(|l| mask >> l & 1 != 0).all(|l| {
+            let before = (0..l).filter(|other| mask >> other & 1 != 0);
+            before.into_iter().all(|other| asked[other] != asked[l] || words[other] == words[l])
+        });
+    }
+    let mut places = [(Memory::Global, 0); LANES];
+    let mut left = 0u32;
+    each(mask, |l| {
+        if let Some(place) = memory_of(w, space, asked[l]) {
+            places[l] = place;
+            left |= 1 << l;
+        }
+    });
+    // Predicates part no lanes.
+    let executing = w.active | mask;
+    let (block, warp, site) = (w.block().linear as u32, w.index, w.pc);
+    while left != 0 {
+        let memory = places[left.trailing_zeros() as usize].0;
+        let (mut lanes, mut addresses) = (0, [0; LANES]);
+        each(left, |l| {
+            if places[l].0 == memory {
+                lanes |= 1 << l;
+                addresses[l] = places[l].1;
+            }
+        });
+        left &= !lanes;
+        if is_of_copies(strength) {
+            events.copies_arrive(Lanes { block, warp, mask: lanes }, memory, &addresses);
+        }
+        events.access(&WarpAccess {
+            block,
+            warp,
+            lanes,
+            executing,
+            site,
+            memory,
+            addresses: &addresses,
+            size,
+            kind: kind_of(kind, strength),
+            strength: meaning(strength),
+            unchanged: unchanged & lanes,
+            alike,
+            asynchronous: strength == COPY,
+            object: is_of_object(strength),
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! How instructions carry what an access is towards other threads: plain, volatile, or strong with
+//! an order and a scope.
+//!
+//! PTX says it of every access. Machine code has strong accesses with a scope; their orders are
+//! MEMBAR before a release and CCTL.IVALL behind an acquire (seen in what the assembler makes of
+//! `ld.acquire` and `st.release`). Within the block, and in shared memory, it says nothing: strong
+//! reads of a block's scope are taken to acquire.
+
+use sim_races::{Order, Scope, Strength};
+
+/// Neither of the following.
+pub(crate) const PLAIN: u32 = 0x7fff_ffff;
+
+/// Volatile.
+pub const VOLATILE: u32 = 0x7fff_fffe;
+
+/// Plain, and carried out behind the thread's back.
+pub(crate) const COPY: u32 = 0x7fff_fffd;
+
+/// What strong ones begin with. Below are the scope in bits 0 and 1, and these bits.
+const STRONG: u32 = 0x7fff_ff00;
+const ACQUIRE: u32 = 1 << 2;
+const RELEASE: u32 = 1 << 3;
+/// The operation is one of a barrier object.
+const OBJECT: u32 = 1 << 4;
+/// And arrives when the thread's copies are done.
+const COPIES: u32 = 1 << 5;
+
+const fn coded(order: Order, scope: Scope) -> u32 {
+    STRONG | scope as u32 | if order.acquire { ACQUIRE } else { 0 } | if order.release { RELEASE } else { 0 }
+}
+
+/// A strong access.
+pub(crate) const fn strong(order: Order, scope: Scope) -> u32 {
+    coded(order, scope)
+}
+
+/// An atomic operation that orders nothing, of all threads.
+pub(crate) const RELAXED: u32 = coded(Order::RELAXED, Scope::Device);
+
+/// An operation on a barrier object. It is the block's or the cluster's.
+pub(crate) const fn object(order: Order) -> u32 {
+    coded(order, Scope::Cluster) | OBJECT
+}
+
+/// An arrival when the copies of the thread are done.
+pub(crate) const COPIES_ARRIVE: u32 = coded(Order::BOTH, Scope::Cluster) | OBJECT | COPIES;
+
+/// What it is for the detector of races.
+pub(crate) fn meaning(strength: u32) -> Strength {
+    match strength {
+        VOLATILE => Strength::Volatile,
+        _ if is_strong(strength) => {
+            let scope = Scope::ALL[(strength & 3).min(2) as usize];
+            let order = Order { acquire: strength & ACQUIRE != 0, release: strength & RELEASE != 0 };
+            Strength::Strong(order, scope)
+        }
+        _ => Strength::Plain,
+    }
+}
+
+fn is_strong(strength: u32) -> bool {
+    strength & !0xff == STRONG && strength < COPY
+}
+
+/// Whether other kernels see it as atomic.
+pub(crate) fn reaches_kernels(strength: u32) -> bool {
+    strength == VOLATILE || is_strong(strength) && strength & 3 == Scope::Device as u32
+}
+
+/// Whether it is of a barrier object.
+pub(crate) fn is_of_object(strength: u32) -> bool {
+    is_strong(strength) && strength & OBJECT != 0
+}
+
+/// Whether it stands for the ends of copies.
+pub(crate) fn is_of_copies(strength: u32) -> bool {
+    is_strong(strength) && strength & COPIES != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_what_went_into_it() {
+        assert_eq!(meaning(VOLATILE), Strength::Volatile);
+        for code in [PLAIN, COPY, 0] {
+            assert_eq!(meaning(code), Strength::Plain);
+            assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code));
+        }
+        for scope in Scope::ALL {
+            for bits in 0..4 {
+                let order = Order { acquire: bits & 1 != 0, release: bits & 2 != 0 };
+                let code = strong(order, scope);
+                assert_eq!(meaning(code), Strength::Strong(order, scope));
+                assert_eq!(reaches_kernels(code), scope == Scope::Device);
+                assert!(!is_of_object(code) && is_of_object(object(order)) && !is_of_copies(object(order)));
+            }
+        }
+        assert!(is_of_object(COPIES_ARRIVE) && is_of_copies(COPIES_ARRIVE));
+    }
+}

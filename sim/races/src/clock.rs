@@ -1,0 +1,265 @@
+//! What a thread knows of other threads: a vector clock that is kept as spans of blocks. Owns joins
+//! and look-ups.
+//!
+//! Blocks of a launch execute one code, so their clocks are mostly the same numbers. A span says
+//! "of these blocks, this thread, up to this epoch", and a chain through ten thousand blocks is one
+//! span.
+
+use std::sync::Arc;
+
+/// All threads of a block, in [`Span::thread`].
+pub(crate) const ALL: u32 = u32::MAX;
+
+/// Added to a thread's number in its block: what is carried out behind its back.
+pub(crate) const AGENT: u32 = 1 << 10;
+
+/// Accesses of a thread of some blocks that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) thread: u32,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    /// The last epoch that is known, with all before it.
+    pub(crate) epoch: u64,
+}
+
+/// A vector clock: spans by thread and first block, which do not overlap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Known(Vec<Span>);
+
+impl Known {
+    fn find(&self, thread: u32, block: u32) -> Option<u64> {
+        let after = self.0.partition_point(|span| (span.thread, span.first) <= (thread, block));
+        let span = self.0.get(after.checked_sub(1)?)?;
+        (span.thread == thread && block <= span.last).then_some(span.epoch)
+    }
+
+    /// Whether an epoch of a thread is known. Of [`ALL`]: of every thread of the block.
+    pub(crate) fn knows(&self, block: u32, thread: u32, epoch: u64) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        self.find(ALL, block).is_some_and(|known| known >= epoch)
+            || thread < AGENT && self.find(thread, block).is_some_and(|known| known >= epoch)
+    }
+
+    /// Whether copies of a thread are known to be done. Their epochs are not the thread's.
+    pub(crate) fn knows_copies(&self, block: u32, thread: u32, epoch: u64) -> bool {
+        self.find(thread | AGENT, block).is_some_and(|known| known >= epoch)
+    }
+
+    /// The epoch from which on not everything of a block is known.
+    pub(crate) fn floor(&self, block: u32) -> u64 {
+        self.find(ALL, block).map_or(0, |known| known + 1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Everything that either of two knows.
+    pub(crate) fn joined(&self, other: &Known) -> Known {
+        let (a, b) = (&self.0, &other.0);
+        let mut out: Vec<Span> = Vec::with_capacity(a.len().max(b.len()));
+        let mut push = |span: Span| match out.last_mut() {
+            Some(last)
+                if last.thread == span.thread
+                    && last.epoch == span.epoch
+                    && last.last.checked_add(1) == Some(span.first) =>
+            {
+                last.last = span.last;
+            }
+            _ => out.push(span),
+        };
+        let (mut i, mut j) = (0, 0);
+        let (mut x, mut y) = (a.first().copied(), b.first().copied());
+        loop {
+            match (x, y) {
+                (None, None) => break,
+                (Some(span), None) => {
+                    push(span);
+                    i += 1;
+                    x = a.get(i).copied();
+                }
+                (None, Some(span)) => {
+                    push(span);
+                    j += 1;
+                    y = b.get(j).copied();
+                }
+                (Some(left), Some(right)) => {
+                    if (left.thread, left.last) < (right.thread, right.first) {
+                        push(left);
+                        i += 1;
+                        x = a.get(i).copied();
+                    } else if (right.thread, right.last) < (left.thread, left.first) {
+                        push(right);
+                        j += 1;
+                        y = b.get(j).copied();
+                    } else if left.first < right.first {
+                        push(Span { last: right.first - 1, ..left });
+                        x = Some(Span { first: right.first, ..left });
+                    } else if right.first < left.first {
+                        push(Span { last: left.first - 1, ..right });
+                        y = Some(Span { first: left.first, ..right });
+                    } else {
+                        let last = left.last.min(right.last);
+                        push(Span { last, epoch: left.epoch.max(right.epoch), ..left });
+                        if left.last == last {
+                            i += 1;
+                            x = a.get(i).copied();
+                        } else {
+                            x = Some(Span { first: last + 1, ..left });
+                        }
+                        if right.last == last {
+                            j += 1;
+                            y = b.get(j).copied();
+                        } else {
+                            y = Some(Span { first: last + 1, ..right });
+                        }
+                    }
+                }
+            }
+        }
+        Known(out)
+    }
+
+    /// Learns what spans say, in any order.
+    pub(crate) fn learn(&mut self, mut spans: Vec<Span>) {
+        spans.sort_unstable_by_key(|span| (span.thread, span.first));
+        // Spans of one block each: the same ones become one.
+        spans.dedup_by(|next, kept| {
+            let same = (next.thread, next.first, next.last) == (kept.thread, kept.first, kept.last);
+            if same {
+                kept.epoch = kept.epoch.max(next.epoch);
+            }
+            same
+        });
+        *self = self.joined(&Known(spans));
+    }
+
+    /// Forgets single threads of a block: all of the block is known instead.
+    pub(crate) fn forget_threads(&mut self, block: u32) {
+        self.0.retain(|span| span.thread >= AGENT || (span.first, span.last) != (block, block));
+    }
+
+    /// The spans that are of one block.
+    pub(crate) fn of_block(&self, block: u32) -> Known {
+        let of = |span: &&Span| span.first <= block && block <= span.last;
+        Known(self.0.iter().filter(of).map(|span| Span { first: block, last: block, ..*span }).collect())
+    }
+}
+
+/// The join of two shared clocks, without making one where either is enough.
+pub(crate) fn join(a: &Arc<Known>, b: &Arc<Known>) -> Arc<Known> {
+    if Arc::ptr_eq(a, b) || b.is_empty() {
+        return a.clone();
+    }
+    if a.is_empty() {
+        return b.clone();
+    }
+    Arc::new(a.joined(b))
+}
+
+/// A thread's clock at one moment, not put together yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) known: Arc<Known>,
+    pub(crate) block: u32,
+    pub(crate) thread: u32,
+    pub(crate) floor: u64,
+    pub(crate) epoch: u64,
+    /// See `threads::Thread::sc`.
+    pub(crate) sc: Arc<Known>,
+    /// See `threads::Thread`.
+    pub(crate) met: Arc<Known>,
+}
+
+impl Snapshot {
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        let of = |thread, epoch| Span { thread, first: self.block, last: self.block, epoch };
+        let floor = self.floor.checked_sub(1).map(|floor| of(ALL, floor));
+        floor.into_iter().chain([of(self.thread, self.epoch)])
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> Known {
+        let mut known = (*self.known).clone();
+        known.learn(self.spans().collect());
+        known
+    }
+}
+
+/// The join of shared clocks, of which many are the same.
+pub(crate) fn join_all<'a>(clocks: impl Iterator<Item = &'a Arc<Known>>) -> Arc<Known> {
+    let mut different: Vec<&Arc<Known>> = Vec::new();
+    for clock in clocks {
+        if !clock.is_empty() && different.last().is_none_or(|last| !Arc::ptr_eq(last, clock)) {
+            different.push(clock);
+        }
+    }
+    different.sort_unstable_by_key(|known| Arc::as_ptr(known));
+    different.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    different.into_iter().fold(Arc::default(), |all, clock| join(&all, clock))
+}
+
+/// The clock of several moments together.
+pub(crate) fn union(snapshots: &[Snapshot]) -> Arc<Known> {
+    let mut all = join_all(snapshots.iter().map(|snapshot| &snapshot.known));
+    Arc::make_mut(&mut all).learn(snapshots.iter().flat_map(Snapshot::spans).collect());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a table of every block and thread.
+    #[test]
+    fn joins_know_what_either_side_knows() {
+        let mut state = 7u64;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        for _ in 0..500 {
+            let mut sides = [Known::default(), Known::default()];
+            let mut tables = [[[None::<u64>; 8]; 3]; 2];
+            for side in 0..2 {
+                for _ in 0..random(6) {
+                    let thread = [0, 1, ALL][random(3) as usize];
+                    let first = random(8) as u32;
+                    let last = (first + random(4) as u32).min(7);
+                    let epoch = random(4);
+                    sides[side].learn(vec![Span { thread, first, last, epoch }]);
+                    let row = &mut tables[side][if thread == ALL { 2 } else { thread as usize }];
+                    for cell in &mut row[first as usize..=last as usize] {
+                        *cell = (*cell).max(Some(epoch));
+                    }
+                }
+            }
+            let both = sides[0].joined(&sides[1]);
+            assert_eq!(both, sides[1].joined(&sides[0]));
+            for block in 0..8 {
+                for thread in 0..2 {
+                    for epoch in 0..5 {
+                        let cells = tables.iter().flat_map(|table| [table[thread][block], table[2][block]]);
+                        let want = cells.flatten().any(|known| known >= epoch);
+                        assert_eq!(both.knows(block as u32, thread as u32, epoch), want);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_of_blocks_is_one_span() {
+        let mut known = Known::default();
+        for block in 0..10_000 {
+            known.learn(vec![Span { thread: ALL, first: block, last: block, epoch: 5 }]);
+        }
+        assert_eq!(known.0.len(), 1);
+        assert_eq!((known.floor(9_999), known.floor(10_000)), (6, 0));
+    }
+}

@@ -1,0 +1,455 @@
+//! The detector of one launch: takes the events, finds the races. Owns the state; `pair` has the
+//! rule of what a race is.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::{Known, Snapshot, join, union};
+use crate::events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
+use crate::grade::Evidence;
+use crate::locations::Location;
+use crate::pair::{Group, lanes, side};
+use crate::records::{Race, Records, Remedy};
+use crate::shadow::{Access, Shadow};
+use crate::threads::{Block, threads};
+
+/// How the code of a launch is to be read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reading {
+    /// Accesses of different instructions by lanes of one warp do not race. Machine code has no
+    /// barrier of the warp where the compiler has proved that the lanes are together already, so
+    /// that nothing in it says which pairs the program has ordered.
+    pub warps_are_ordered: bool,
+}
+
+/// What was not exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inexact {
+    /// Accesses that stand for those of more threads than there were; races with them are at most
+    /// possible.
+    pub widened: u64,
+    /// Pairs within a warp that are not reported for [`Reading::warps_are_ordered`].
+    pub within_warps: u64,
+}
+
+/// What barriers beyond a block have got, by the phase.
+type Phases = FxHashMap<u64, (Vec<Snapshot>, Option<Arc<Known>>)>;
+
+#[derive(Default)]
+pub(crate) struct State {
+    reading: Reading,
+    pub(crate) blocks: FxHashMap<u32, Block>,
+    /// The cluster of each block, if clusters have several.
+    clusters: FxHashMap<u32, u32>,
+    pub(crate) shadows: FxHashMap<Memory, Shadow>,
+    locations: FxHashMap<(Memory, u64), Location>,
+    meetings: FxHashMap<(Meeting, u32), Phases>,
+    records: Records,
+    inexact: Inexact,
+    /// There is a barrier object somewhere.
+    pub(crate) has_objects: bool,
+    events: u64,
+}
+
+/// Finds the races of a launch.
+#[derive(Default)]
+pub struct Detector(Mutex<State>);
+
+impl Detector {
+    /// For one launch.
+    pub fn new(reading: Reading) -> Detector {
+        Detector(Mutex::new(State { reading, ..State::default() }))
+    }
+
+    /// The races so far, the surest first.
+    pub fn races(&self) -> Vec<Race> {
+        self.state().records.races()
+    }
+
+    /// What was not exact so far.
+    pub fn inexact(&self) -> Inexact {
+        let state = self.state();
+        let widened: u64 = state.shadows.values().map(|shadow| shadow.inexact).sum();
+        Inexact { widened: state.inexact.widened + widened, ..state.inexact }
+    }
+
+    /// Bytes that the histories take now.
+    pub fn shadow_bytes(&self) -> u64 {
+        self.state().shadows.values().map(Shadow::bytes).sum()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn block(&self, number: u32, run: impl FnOnce(&mut Block)) {
+        if let Some(block) = self.state().blocks.get_mut(&number) {
+            run(block);
+        }
+    }
+}
+
+impl MemoryEvents for Detector {
+    fn block_starts(&self, block: u32, threads: u32, cluster: u32) {
+        let mut state = self.state();
+        state.blocks.insert(block, Block::new(block, threads, cluster));
+        if cluster != block {
+            state.clusters.extend([(block, cluster), (cluster, cluster)]);
+        }
+    }
+
+    fn block_ends(&self, block: u32) {
+        let mut state = self.state();
+        state.blocks.remove(&block);
+        if let Some(shadow) = state.shadows.remove(&Memory::Shared(block)) {
+            state.inexact.widened += shadow.inexact;
+            state.locations.retain(|(memory, _), _| *memory != Memory::Shared(block));
+        }
+    }
+
+    fn exits(&self, lanes: Lanes) {
+        let mut state = self.state();
+        let State { blocks, meetings, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        if let Some((phase, snapshot)) = block.exits(lanes) {
+            meetings.entry((Meeting::Grid, 0)).or_default().entry(phase).or_default().0.push(snapshot);
+        }
+    }
+
+    fn access(&self, access: &WarpAccess<'_>) {
+        self.state().access(access);
+    }
+
+    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
+        self.block(lanes.block, |block| block.fence(lanes, scope, sc));
+    }
+
+    fn warp_meets(&self, lanes: Lanes) {
+        self.block(lanes.block, |block| block.warp_meets(lanes));
+    }
+
+    fn barrier_arrives(&self, number: u8, lanes: Lanes, waits: bool) {
+        self.block(lanes.block, |block| block.barrier_arrives(number, lanes, waits));
+    }
+
+    fn barrier_completes(&self, block: u32, number: u8, whole: bool) {
+        self.block(block, |block| block.barrier_completes(number, whole));
+    }
+
+    fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool) {
+        let mut state = self.state();
+        let State { blocks, meetings, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        let of = if meeting == Meeting::Cluster { block.cluster } else { 0 };
+        let phases = meetings.entry((meeting, of)).or_default();
+        for (phase, snapshot) in block.meeting_arrives(meeting, lanes, releases) {
+            phases.entry(phase).or_default().0.push(snapshot);
+        }
+    }
+
+    fn meeting_passes(&self, meeting: Meeting, lanes: Lanes) {
+        let mut state = self.state();
+        let State { blocks, meetings, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        let of = if meeting == Meeting::Cluster { block.cluster } else { 0 };
+        let phases = meetings.entry((meeting, of)).or_default();
+        for at in threads(lanes.warp, lanes.mask) {
+            let phase = block.phase(meeting, at);
+            // Who passes a phase has left those before it behind, with everybody else.
+            phases.retain(|&number, _| number >= phase);
+            let (parts, whole) = phases.entry(phase).or_default();
+            let whole = whole.get_or_insert_with(|| union(parts));
+            block.meeting_passes(at, whole);
+        }
+    }
+
+    fn allocated(&self, address: u64, size: u64) {
+        let mut state = self.state();
+        if let Some(shadow) = state.shadows.get_mut(&Memory::Global) {
+            shadow.forget(address, size);
+        }
+        let within = |at: u64| at.wrapping_sub(address) < size;
+        state.locations.retain(|&(memory, at), _| memory != Memory::Global || !within(at));
+    }
+
+    fn copies_committed(&self, lanes: Lanes) {
+        self.block(lanes.block, |block| block.copies_committed(lanes));
+    }
+
+    fn copies_awaited(&self, lanes: Lanes, pending: Option<u32>) {
+        self.block(lanes.block, |block| block.copies_awaited(lanes, pending));
+    }
+
+    fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]) {
+        let mut state = self.state();
+        state.has_objects = true;
+        let State { blocks, locations, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        for at in threads(lanes.warp, lanes.mask) {
+            let mut known = Known::default();
+            known.learn(vec![block.copies_so_far(at)]);
+            let location = locations.entry((memory, addresses[at % LANES])).or_default();
+            location.object = true;
+            location.release(Scope::Block, lanes.block, block.cluster, &Arc::new(known));
+        }
+    }
+}
+
+/// The size of a barrier object, as a power of two.
+const OBJECT: u8 = 3;
+
+fn flags_of(access: &WarpAccess<'_>, strong: Option<Scope>) -> u8 {
+    let mut flags = match access.kind {
+        Kind::Read => Access::READ,
+        Kind::Write => Access::WRITE,
+        Kind::Atomic => Access::READ | Access::WRITE,
+    };
+    if strong.is_some() {
+        flags |= Access::STRONG;
+    }
+    if access.strength == Strength::Volatile {
+        flags |= Access::VOLATILE;
+    }
+    if access.asynchronous {
+        flags |= Access::COPY;
+    }
+    flags
+}
+
+impl State {
+    fn access(&mut self, access: &WarpAccess<'_>) {
+        if access.lanes == 0 || access.size == 0 {
+            return;
+        }
+        self.events += 1;
+        let lanes = self.simple(access);
+        if lanes == 0 {
+            return;
+        }
+        let access = &WarpAccess { lanes, ..*access };
+        let Some(block) = self.blocks.get(&access.block) else { return };
+        // Lanes of one address and one epoch go together.
+        let mut order: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
+        let place = |lane: u8| {
+            let epoch = block.threads[access.warp as usize * LANES + usize::from(lane)].epoch;
+            (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
+        };
+        if !order.is_sorted_by_key(|&lane| place(lane)) {
+            order.sort_unstable_by_key(|&lane| place(lane));
+        }
+        let count = access.lanes.count_ones() as usize;
+        let mut at = 0;
+        while at < count {
+            let (_, address, epoch, _) = place_of(&self.blocks, access, order[at]);
+            let mut mask = 0;
+            while at < count {
+                let (_, other, its, lane) = place_of(&self.blocks, access, order[at]);
+                if (other, its) != (address, epoch) {
+                    break;
+                }
+                mask |= 1 << lane;
+                at += 1;
+            }
+            self.group(access, address, epoch, mask);
+        }
+    }
+
+    /// Lanes of an access at one address, with one epoch.
+    fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
+        let (memory, number) = (access.memory, access.block);
+        let State { blocks, shadows, locations, records, inexact, .. } = self;
+        let Some(block) = blocks.get_mut(&number) else { return };
+        let place = (memory, address);
+        // Machine code polls a half of a barrier object by a plain load.
+        let polled = match (access.strength, access.kind, memory) {
+            (Strength::Plain, Kind::Read, Memory::Shared(_)) if self.has_objects => {
+                locations.get(&(memory, address & !7))
+            }
+            _ => None,
+        };
+        let polled = polled.filter(|location| location.object);
+        let known = polled.or_else(|| locations.get(&place));
+        let polls = polled.is_some();
+        let strong = match access.strength {
+            Strength::Plain if polls => Some((Order::BOTH, Scope::Block)),
+            Strength::Plain if access.kind == Kind::Atomic => Some((Order::RELAXED, Scope::Device)),
+            Strength::Plain => None,
+            Strength::Volatile => Some((Order::RELAXED, Scope::Device)),
+            // A cluster of one block is the block.
+            Strength::Strong(order, Scope::Cluster) if self.clusters.is_empty() => Some((order, Scope::Block)),
+            Strength::Strong(order, scope) => Some((order, scope)),
+        };
+        let mut met = None;
+        if let (Some((order, scope)), Some(location)) = (strong, known)
+            && access.kind != Kind::Write
+        {
+            let released = location.released_to(scope, number, block.cluster);
+            for at in threads(access.warp, mask) {
+                block.threads[at].acquire(number, &released, order.acquire);
+            }
+            // What is acquired is in the threads' clocks now.
+            for part in released.into_iter().flatten().filter(|_| !order.acquire) {
+                met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));
+            }
+        }
+        let size = if polls {
+            OBJECT
+        } else if access.size.is_power_of_two() {
+            access.size.trailing_zeros() as u8
+        } else {
+            15
+        };
+        let reach = strong.map_or(0, |(_, scope)| scope as u8) | size << 4;
+        let mut flags = flags_of(access, strong.map(|(_, scope)| scope));
+        if access.executing == block.alive(access.warp) {
+            flags |= Access::WHOLE;
+        }
+        if access.kind == Kind::Write && access.unchanged & mask == mask {
+            flags |= Access::UNCHANGED;
+        }
+        // Copies have epochs of their own: the groups they are in.
+        let copies: Vec<(u64, u32)> = if access.asynchronous {
+            let mut groups: Vec<(u64, u32)> = Vec::new();
+            for lane in lanes(mask) {
+                let group = block.open_group(access.warp as usize * LANES + lane as usize);
+                match groups.iter_mut().find(|(number, _)| *number == group) {
+                    Some((_, mask)) => *mask |= 1 << lane,
+                    None => groups.push((group, 1 << lane)),
+                }
+            }
+            groups
+        } else {
+            vec![(epoch, mask)]
+        };
+        let mut released = false;
+        let shadow = shadows.entry(memory).or_default();
+        let shared = if let Memory::Shared(block) = memory { Some(block) } else { None };
+        for (epoch, mask) in copies {
+            let now = Access {
+                epoch,
+                block: number,
+                lanes: mask,
+                site: access.site,
+                warp: access.warp as u8,
+                flags,
+                reach,
+                exact: true,
+            };
+            let group =
+                Group { block, access: now, executing: access.executing, met: met.clone(), clusters: &self.clusters };
+            let event = self.events;
+            let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
+                if evidence.same_warp && self.reading.warps_are_ordered {
+                    inexact.within_warps += 1;
+                    return;
+                }
+                let sides = [side(before, other), side(&now, lane)];
+                let one = std::ptr::eq(before, &raw const now);
+                let remedy = if one { Remedy::Atomic } else { group.remedy(before) };
+                let grade = evidence.grade();
+                records.add(Race { sides, shared, address: at, grade, remedy, count: 0 }, event);
+            };
+            let writes = access.kind == Kind::Write;
+            if writes && mask.count_ones() > 1 {
+                // Which of the lanes' values stays is not defined.
+                let first = mask.trailing_zeros();
+                let evidence = Evidence { same_value: access.alike, ..Evidence::default() };
+                add(address, &now, ((mask & !(1 << first)).trailing_zeros(), first), evidence);
+            }
+            shadow.update(address, u64::from(access.size), |at, history| {
+                history.retain_mut(|before| {
+                    released |= before.is(Access::STRONG) && before.is(Access::WRITE);
+                    let unordered = if before.block == number
+                        && !before.is(Access::COPY)
+                        && !before.is_wide()
+                        && lanes(mask).all(|lane| before.epoch < group.block.threads[group.thread(lane)].floor)
+                    {
+                        None
+                    } else if now.is(Access::WRITE) || before.is(Access::WRITE) {
+                        let unordered = group.unordered(before);
+                        if let Some(pair) = unordered {
+                            let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
+                            let alike = now.reach >> 4 == before.reach >> 4;
+                            if !(strong && alike && group.reach_each_other(before)) {
+                                add(at, before, pair, group.evidence(before, pair.1));
+                            }
+                        }
+                        unordered
+                    } else {
+                        // Two reads: only whether the second makes the first superfluous.
+                        Some((0, 0))
+                    };
+                    let covered = group.covered(before, unordered.is_none() && group.met.is_none());
+                    if covered == u32::MAX {
+                        return false;
+                    }
+                    if !before.is_wide() {
+                        before.lanes &= !covered;
+                    }
+                    before.is_wide() || before.lanes != 0
+                });
+                history.push(now);
+            });
+        }
+        if strong.is_some() || released {
+            self.publish(access, place, mask, strong);
+        }
+    }
+
+    /// What a write leaves at its place for those who read from it.
+    fn publish(&mut self, access: &WarpAccess<'_>, place: (Memory, u64), mask: u32, strong: Option<(Order, Scope)>) {
+        self.has_objects |= access.object;
+        let State { blocks, locations, .. } = self;
+        if access.kind == Kind::Read {
+            return;
+        }
+        let Some(block) = blocks.get_mut(&access.block) else { return };
+        let Some((order, scope)) = strong else {
+            for byte in place.1..place.1 + u64::from(access.size) {
+                locations.remove(&(place.0, byte));
+            }
+            return;
+        };
+        if access.kind == Kind::Write
+            && let Some(location) = locations.get_mut(&place)
+        {
+            location.clear();
+        }
+        if access.object {
+            locations.entry(place).or_default().object = true;
+        }
+        for at in threads(access.warp, mask) {
+            let cluster = block.cluster;
+            let behind = &block.threads[at].sc;
+            if scope == Scope::Device && !behind.is_empty() {
+                locations.entry(place).or_default().release(scope, access.block, cluster, behind);
+            }
+            if order.release {
+                let known = Arc::new(block.snapshot(at).clock());
+                locations.entry(place).or_default().release(scope, access.block, cluster, &known);
+                block.threads[at].released();
+                continue;
+            }
+            // A fence before it has released as far as both reach.
+            let mut last: Option<(u64, usize)> = None;
+            for reached in Scope::ALL.into_iter().filter(|&reached| reached <= scope).rev() {
+                let Some(snapshot) = block.threads[at].fenced(reached) else { continue };
+                let this = (snapshot.epoch, Arc::as_ptr(&snapshot.known) as usize);
+                // The wider domain has it already.
+                if last == Some(this) {
+                    continue;
+                }
+                last = Some(this);
+                let known = Arc::new(snapshot.clock());
+                locations.entry(place).or_default().release(reached, access.block, cluster, &known);
+            }
+        }
+    }
+}
+
+fn place_of(blocks: &FxHashMap<u32, Block>, access: &WarpAccess<'_>, lane: u8) -> (bool, u64, u64, u8) {
+    let thread = access.warp as usize * LANES + usize::from(lane);
+    let epoch = blocks.get(&access.block).map_or(0, |block| block.threads[thread].epoch);
+    (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
+}

@@ -1,0 +1,160 @@
+//! What the detector is told: accesses of warps and what orders them. Owns no state.
+//!
+//! Whoever executes kernels calls [`MemoryEvents`] in the order in which it executes. A barrier's
+//! events frame what the threads do: they arrive, and the barrier completes before any of them
+//! goes on.
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
+/// Which threads a strong access or a fence reaches (PTX ISA, "Scope"). The system's scope is the
+/// device's: nobody else takes part in a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Threads of the block.
+    Block,
+    /// Threads of the cluster.
+    Cluster,
+    /// All threads.
+    Device,
+}
+
+impl Scope {
+    /// All of them, the narrowest first.
+    pub const ALL: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Device];
+}
+
+/// What a strong access orders besides itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Order {
+    /// Later accesses of the thread come after the release that it reads from.
+    pub acquire: bool,
+    /// Earlier accesses of the thread come before the acquire that reads from it.
+    pub release: bool,
+}
+
+impl Order {
+    /// Neither.
+    pub const RELAXED: Order = Order { acquire: false, release: false };
+    /// Both.
+    pub const BOTH: Order = Order { acquire: true, release: true };
+}
+
+/// What an access is towards other threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strength {
+    /// Weak: the compiler may split, merge or move it.
+    Plain,
+    /// `volatile`: the model takes it as relaxed at the widest scope.
+    Volatile,
+    /// Strong.
+    Strong(Order, Scope),
+}
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads and writes as one.
+    Atomic,
+}
+
+/// Where the bytes of an access lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Memory {
+    /// Global memory; addresses are the device's.
+    Global,
+    /// A block's shared memory; addresses count from its start.
+    Shared(u32),
+}
+
+/// An access of lanes of a warp: what one instruction does to one memory.
+#[derive(Debug, Clone, Copy)]
+pub struct WarpAccess<'a> {
+    /// Linear number of the block.
+    pub block: u32,
+    /// The warp in the block.
+    pub warp: u32,
+    /// The lanes that access the memory.
+    pub lanes: u32,
+    /// The lanes that execute the instruction.
+    pub executing: u32,
+    /// The instruction, as the caller counts them.
+    pub site: u32,
+    /// The memory.
+    pub memory: Memory,
+    /// The address of each lane: a multiple of `size` if that is a power of two.
+    pub addresses: &'a [u64; LANES],
+    /// Bytes of each lane.
+    pub size: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// What it is towards others.
+    pub strength: Strength,
+    /// Lanes that write what memory holds already.
+    pub unchanged: u32,
+    /// Lanes of a write to one address write one value.
+    pub alike: bool,
+    /// It is carried out behind the back of the thread (`cp.async`), see
+    /// [`MemoryEvents::copies_committed`].
+    pub asynchronous: bool,
+    /// It operates on a barrier object in memory, which plain loads may poll.
+    pub object: bool,
+}
+
+/// Lanes of a warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lanes {
+    /// Linear number of the block.
+    pub block: u32,
+    /// The warp in the block.
+    pub warp: u32,
+    /// Its lanes.
+    pub mask: u32,
+}
+
+/// A barrier that is no block's own, but its threads' with those of other blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Meeting {
+    /// `barrier.cluster`.
+    Cluster,
+    /// The barrier of a cooperative launch.
+    Grid,
+}
+
+/// Told of everything that a launch does to memory and to the order of accesses.
+pub trait MemoryEvents: Sync {
+    /// A block begins, with its threads and the linear number of its cluster.
+    fn block_starts(&self, block: u32, threads: u32, cluster: u32);
+    /// All threads of a block have ended.
+    fn block_ends(&self, block: u32);
+    /// Lanes have ended.
+    fn exits(&self, lanes: Lanes);
+    /// Lanes access memory. Writes and atomic operations are told before they are carried out.
+    fn access(&self, access: &WarpAccess<'_>);
+    /// A fence of both directions, sequentially consistent (`sc`) or not.
+    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool);
+    /// `bar.warp.sync`: the lanes have met.
+    fn warp_meets(&self, lanes: Lanes);
+    /// Lanes come to a barrier of the block. Those that do not wait go on at once.
+    fn barrier_arrives(&self, number: u8, lanes: Lanes, waits: bool);
+    /// A barrier of the block has what it waited for: all threads (`whole`), of which those that
+    /// have ended count as come, or as many as it was told.
+    fn barrier_completes(&self, block: u32, number: u8, whole: bool);
+    /// Lanes come to a barrier beyond the block; a relaxed arrival releases nothing.
+    fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool);
+    /// Lanes go on behind the phase of it that they came to last.
+    fn meeting_passes(&self, meeting: Meeting, lanes: Lanes);
+    /// Global memory begins a new life: what was done there before does not matter to it.
+    fn allocated(&self, address: u64, size: u64);
+    /// Lanes close a group of asynchronous copies.
+    fn copies_committed(&self, lanes: Lanes);
+    /// Lanes have waited until all but so many of their groups are done; `None`: until all copies
+    /// are, in groups or not.
+    fn copies_awaited(&self, lanes: Lanes, pending: Option<u32>);
+    /// The barrier objects at the lanes' addresses learn when the lanes' copies so far are done.
+    fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]);
+}

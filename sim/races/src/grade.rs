@@ -1,0 +1,48 @@
+//! How sure a race is to be an error: the one place that says so.
+//!
+//! The model knows races and nothing else. Programs have races that do no harm with the compilers
+//! and devices at hand, and their authors know. Such ones are graded, not hidden.
+
+/// How sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grade {
+    /// Both orders leave the same value.
+    Benign,
+    /// Something that the model does not promise may order the two, or nothing depends on it.
+    Possible,
+    /// Nothing orders the two.
+    Certain,
+}
+
+/// What is known of a pair of accesses beside that it races.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Evidence {
+    /// A write of the pair leaves the value that was there.
+    pub(crate) same_value: bool,
+    /// Both are of one warp, by different instructions.
+    pub(crate) same_warp: bool,
+    /// Lanes of a warp that execute together come to both instructions, one behind the other.
+    pub(crate) lockstep: bool,
+    /// One of the accesses is volatile.
+    pub(crate) is_volatile: bool,
+    /// Both are strong, but not of the same bytes.
+    pub(crate) mixed_size: bool,
+    /// One stands for accesses of more threads than there were.
+    pub(crate) widened: bool,
+}
+
+impl Evidence {
+    pub(crate) fn grade(self) -> Grade {
+        if self.same_value {
+            // Threads that all raise one flag.
+            Grade::Benign
+        } else if self.lockstep || self.is_volatile || self.mixed_size || self.widened {
+            // Warp-synchronous code of before independent thread scheduling; flags of before
+            // `cuda::atomic`; halves of a value that is written as a whole, which devices split at
+            // no place that a program can see.
+            Grade::Possible
+        } else {
+            Grade::Certain
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Races inside one kernel. The crate knows no instruction and no driver: whoever executes a
+//! launch tells it of accesses and of what orders them ([`MemoryEvents`]), and it says which
+//! accesses race ([`Race`]).
+//!
+//! # The model
+//!
+//! It is the memory consistency model of PTX (PTX ISA, "Memory Consistency Model"). Two accesses of
+//! different threads to one byte *conflict* if one of them writes. They are *morally strong* if
+//! both are strong, the scope of each includes the other's thread, and they are of the same bytes.
+//! They *race* if they conflict, are not morally strong, and neither happens before the other.
+//!
+//! Happens-before is the transitive closure of
+//!
+//! - program order of a thread;
+//! - barriers: of a block, by number and for as many threads as take part (`bar.arrive` gives its
+//!   clock and takes none; threads that have ended count as come to a barrier of all threads), of
+//!   lanes of a warp, of a cluster (a relaxed arrival gives nothing), of the grid;
+//! - synchronisation through memory: a release (a releasing write, or a fence and a strong write
+//!   behind it) is seen by an acquire (an acquiring read, or a strong read and a fence behind it)
+//!   that reads what it wrote, or what read-modify-writes of anybody made of that. The scope of
+//!   each side must include the other; that of a fence and its access is the smaller of both. A
+//!   plain write ends what was released at its place;
+//! - sequentially consistent fences (`__threadfence()`), where a read forces their order: the first
+//!   is behind the thread that writes, the second comes behind the read, and barriers may stand
+//!   between each and its access. So `__threadfence(); __syncthreads();` by all threads and an
+//!   atomic operation by one of them release what all have written;
+//! - the ends of asynchronous copies, for their thread where it waits for their group, for others
+//!   through a barrier object or what the thread does next.
+//!
+//! `volatile` is relaxed at the widest scope. What lanes of a warp do together (shuffles, votes)
+//! orders no memory.
+//!
+//! # Why the verdict is sound for the execution
+//!
+//! Each thread has a vector clock (`clock`, `threads`), each byte the accesses that later ones may
+//! still race with (`shadow`), each place of synchronisation the clocks that were released there
+//! (`locations`). Events come in the order of execution, which agrees with happens-before. So an
+//! access of before is either in the clock of the thread that accesses now, or unordered with it.
+//! An access leaves the history of a byte only where a later one covers it: it comes behind, and
+//! whatever races with the first races with the second. A byte has a race in the history exactly
+//! if it has one in the execution (`tests/random.rs` compares with a detector that keeps every
+//! access and every clock whole).
+//!
+//! The order of execution does not matter beside that: what is unordered is found whichever comes
+//! first. It matters where values steer threads, for other accesses are executed then, and where a
+//! read sees one release or another.
+//!
+//! # What it cannot see
+//!
+//! - Accesses that were not executed.
+//! - Two `fence.sc` of which one happens to come first: the model orders them in this execution,
+//!   but another one may have them the other way round. A pair that only this orders is a race.
+//!   Where a read forces the order, an acquire serves as well as the second fence.
+//! - Bytes of more than 48 unordered accesses: they are joined to accesses of whole blocks. Where
+//!   such a one says more than was there, a race with it is at most [`Grade::Possible`], and
+//!   [`Inexact`] counts it.
+//! - A release to the device is seen by an acquire of the cluster's scope whichever block made it.
+//! - What one instruction does in a single lane is one access, vectors too.
+
+mod clock;
+mod detector;
+mod events;
+mod grade;
+mod locations;
+mod pair;
+mod records;
+mod shadow;
+mod simple;
+mod threads;
+
+pub use detector::{Detector, Inexact, Reading};
+pub use events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
+pub use grade::Grade;
+pub use records::{Race, Remedy, Side};

@@ -1,0 +1,201 @@
+//! What two accesses are to each other: ordered, one covered by the other, or a race, and of which
+//! grade. Owns the rule; changes nothing.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::Known;
+use crate::events::{Kind, LANES, Scope};
+use crate::grade::Evidence;
+use crate::records::{Remedy, Side};
+use crate::shadow::Access;
+use crate::threads::Block;
+
+fn kind_of(access: &Access) -> Kind {
+    match (access.is(Access::READ), access.is(Access::WRITE)) {
+        (true, true) => Kind::Atomic,
+        (_, true) => Kind::Write,
+        _ => Kind::Read,
+    }
+}
+
+fn scope_of(reach: u8) -> Scope {
+    Scope::ALL[usize::from(reach & 3).min(2)]
+}
+
+/// The side of a thread of an access.
+pub(crate) fn side(access: &Access, lane: u32) -> Side {
+    Side {
+        site: access.site,
+        kind: kind_of(access),
+        scope: access.is(Access::STRONG).then(|| scope_of(access.reach)),
+        asynchronous: access.is(Access::COPY),
+        block: access.block,
+        thread: (!access.is_wide()).then(|| u32::from(access.warp) * LANES as u32 + lane),
+    }
+}
+
+/// Lanes of an access that are to be looked at together: one address, one epoch.
+pub(crate) struct Group<'a> {
+    pub(crate) block: &'a Block,
+    pub(crate) access: Access,
+    pub(crate) executing: u32,
+    /// What its strong reads have met, though no fence has made it known yet.
+    pub(crate) met: Option<Arc<Known>>,
+    pub(crate) clusters: &'a FxHashMap<u32, u32>,
+}
+
+impl Group<'_> {
+    pub(crate) fn thread(&self, lane: u32) -> usize {
+        usize::from(self.access.warp) * LANES + lane as usize
+    }
+
+    /// Whether a thread has an access of before behind it, of a thread of that access.
+    fn sees(&self, lane: u32, before: &Access, other: u32, met: Option<&Known>) -> bool {
+        let at = self.thread(lane);
+        let thread = &self.block.threads[at];
+        let number = u32::from(before.warp) * LANES as u32 + other;
+        if before.is(Access::COPY) {
+            let same = before.block == self.access.block;
+            if same && self.access.is(Access::COPY) && number as usize == at {
+                return true;
+            }
+            let told = |known: &Known| known.knows_copies(before.block, number, before.epoch);
+            if told(&thread.known) || met.is_some_and(told) {
+                return true;
+            }
+            let done = if same { self.block.done_at(number as usize, before.epoch) } else { None };
+            return done.is_some_and(|epoch| {
+                number as usize == at || epoch < thread.floor || thread.known.knows(before.block, number, epoch)
+            });
+        }
+        if before.block == self.access.block && (number as usize == at || before.epoch < thread.floor) {
+            return true;
+        }
+        thread.known.knows(before.block, number, before.epoch)
+            || met.is_some_and(|met| met.knows(before.block, number, before.epoch))
+    }
+
+    /// Whether a thread has all accesses of whole blocks behind it.
+    fn sees_all(&self, lane: u32, before: &Access) -> bool {
+        let thread = &self.block.threads[self.thread(lane)];
+        (before.block..=before.lanes).all(|block| {
+            block == self.access.block && before.epoch < thread.floor
+                || thread.known.floor(block) > before.epoch
+                || self.met.as_ref().is_some_and(|met| met.floor(block) > before.epoch)
+        })
+    }
+
+    /// The first lane that has not all of an access of before behind it, and that lane.
+    pub(crate) fn unordered(&self, before: &Access) -> Option<(u32, u32)> {
+        if before.is_wide() {
+            return lanes(self.access.lanes).find(|&lane| !self.sees_all(lane, before)).map(|lane| (lane, 0));
+        }
+        let same_warp = (before.block, before.warp) == (self.access.block, self.access.warp);
+        if same_warp && before.lanes == self.access.lanes && before.lanes.is_power_of_two() && !before.is(Access::COPY)
+        {
+            return None;
+        }
+        let all = lanes(self.access.lanes).flat_map(|lane| lanes(before.lanes).map(move |other| (lane, other)));
+        let mut all = all.filter(|&(lane, other)| !same_warp || lane != other || before.is(Access::COPY));
+        all.find(|&(lane, other)| !self.sees(lane, before, other, self.met.as_deref()))
+    }
+
+    /// Whether later accesses that race with one of before race with this one as well, where it
+    /// comes behind.
+    fn covers(&self, before: &Access) -> bool {
+        let now = &self.access;
+        (now.is(Access::WRITE) || !before.is(Access::WRITE))
+            && (!now.is(Access::STRONG)
+                || before.is(Access::STRONG)
+                    && (now.reach, now.flags & Access::VOLATILE) == (before.reach, before.flags & Access::VOLATILE)
+                    && (scope_of(now.reach) == Scope::Device || now.block == before.block))
+            // Benign pairs must not hide others.
+            && (!now.is(Access::UNCHANGED) || before.is(Access::UNCHANGED) || !before.is(Access::WRITE))
+    }
+
+    /// The lanes of an access of before that this one covers. It covers what its threads have
+    /// behind them, also without a fence to come.
+    pub(crate) fn covered(&self, before: &Access, ordered: bool) -> u32 {
+        if !self.covers(before) {
+            return 0;
+        }
+        if ordered {
+            return u32::MAX;
+        }
+        if before.is_wide() {
+            return 0;
+        }
+        let first = self.access.lanes.trailing_zeros();
+        let thread = &self.block.threads[self.thread(first)];
+        if thread.known.is_empty() && !before.is(Access::COPY) {
+            // It knows of the block's common past, and of its warp what it has done itself.
+            let past = before.block == self.access.block && before.epoch < thread.floor;
+            let own = (before.block, before.warp) == (self.access.block, self.access.warp);
+            return if past { u32::MAX } else { u32::from(own) * self.access.lanes };
+        }
+        let mut covered = 0;
+        if (before.block, before.warp) == (self.access.block, self.access.warp)
+            && (!before.is(Access::COPY) || self.access.is(Access::COPY))
+        {
+            covered = self.access.lanes;
+        }
+        for other in lanes(before.lanes & !covered) {
+            covered |= u32::from(self.sees(first, before, other, None)) << other;
+        }
+        covered
+    }
+
+    /// Whether each of two strong accesses reaches the other's thread.
+    pub(crate) fn reach_each_other(&self, before: &Access) -> bool {
+        let cluster = |block: u32| self.clusters.get(&block).copied().unwrap_or(block);
+        let (mine, theirs) = (self.access.block, before.block);
+        [self.access.reach, before.reach].into_iter().all(|reach| match scope_of(reach) {
+            Scope::Block => mine == theirs && (!before.is_wide() || before.block == before.lanes),
+            Scope::Cluster => cluster(mine) == cluster(theirs),
+            Scope::Device => true,
+        })
+    }
+
+    pub(crate) fn evidence(&self, before: &Access, other: u32) -> Evidence {
+        let now = &self.access;
+        let plain = |access: &Access| !access.is(Access::STRONG);
+        let same_warp = !before.is_wide() && (before.block, before.warp) == (now.block, now.warp);
+        let copies = before.is(Access::COPY) || now.is(Access::COPY);
+        Evidence {
+            same_value: plain(now)
+                && plain(before)
+                && (now.is(Access::UNCHANGED) || before.is(Access::UNCHANGED) && !now.is(Access::WRITE)),
+            same_warp: same_warp && !copies,
+            lockstep: same_warp && !copies && (before.is(Access::WHOLE) || self.executing >> other & 1 != 0),
+            is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
+            mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
+            widened: before.is_wide() && !before.exact,
+        }
+    }
+
+    pub(crate) fn remedy(&self, before: &Access) -> Remedy {
+        let now = &self.access;
+        let cluster = |block: u32| self.clusters.get(&block);
+        if now.is(Access::COPY) || before.is(Access::COPY) {
+            Remedy::AwaitCopy
+        } else if now.is(Access::STRONG) && before.is(Access::STRONG) {
+            Remedy::WiderScope
+        } else if now.is(Access::STRONG) != before.is(Access::STRONG) {
+            Remedy::Atomic
+        } else if now.block != before.block || before.is_wide() && before.block != before.lanes {
+            let same = cluster(now.block).is_some() && cluster(now.block) == cluster(before.block);
+            if same { Remedy::ClusterBarrier } else { Remedy::ReleaseAcquire }
+        } else if now.warp == before.warp {
+            Remedy::WarpBarrier
+        } else {
+            Remedy::BlockBarrier
+        }
+    }
+}
+
+/// The lanes of a mask.
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> + Clone {
+    (0..LANES as u32).filter(move |lane| mask >> lane & 1 != 0)
+}

@@ -1,0 +1,94 @@
+//! The races that were found: one record for each pair of instructions, with its example and its
+//! remedy. Owns what makes two races the same.
+
+use rustc_hash::FxHashMap;
+
+use crate::events::{Kind, Scope};
+use crate::grade::Grade;
+
+/// One side of a race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Side {
+    /// The instruction.
+    pub site: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// The scope, if it is strong; `volatile` is, at the widest scope.
+    pub scope: Option<Scope>,
+    /// It is a copy behind the back of its thread.
+    pub asynchronous: bool,
+    /// The block.
+    pub block: u32,
+    /// The thread in the block; `None`: it is one of many.
+    pub thread: Option<u32>,
+}
+
+/// What would order the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Remedy {
+    /// `__syncwarp()` between them.
+    WarpBarrier,
+    /// `__syncthreads()` between them.
+    BlockBarrier,
+    /// A wait for the copy, and a barrier where another thread reads.
+    AwaitCopy,
+    /// A scope that includes the other block.
+    WiderScope,
+    /// An atomic operation in place of the plain access.
+    Atomic,
+    /// A barrier of the cluster.
+    ClusterBarrier,
+    /// A release and an acquire through a flag, or a barrier of the grid.
+    ReleaseAcquire,
+}
+
+/// Races of two instructions with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Race {
+    /// The sides, in the order of their instructions.
+    pub sides: [Side; 2],
+    /// In shared memory, of that block; else in global memory.
+    pub shared: Option<u32>,
+    /// The first byte, as the access has it: an address, or an offset in shared memory.
+    pub address: u64,
+    /// How sure the surest of them is.
+    pub grade: Grade,
+    /// What would order it.
+    pub remedy: Remedy,
+    /// Accesses that met an unordered one.
+    pub count: u64,
+}
+
+/// What makes races the same: the instructions, what they do, and in which kind of memory.
+type Key = ([(u32, Kind); 2], bool);
+
+/// All of a launch.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    races: FxHashMap<Key, (Race, u64)>,
+}
+
+impl Records {
+    /// Takes a race. `event` tells accesses apart, which are counted once for all their bytes.
+    pub(crate) fn add(&mut self, mut race: Race, event: u64) {
+        race.sides.sort_unstable();
+        let key = (race.sides.map(|side| (side.site, side.kind)), race.shared.is_some());
+        let (kept, last) = self.races.entry(key).or_insert((Race { count: 0, ..race }, 0));
+        kept.count += u64::from(*last != event);
+        *last = event;
+        let place = |race: &Race| {
+            let [a, b] = race.sides.map(|side| (side.block, side.thread.unwrap_or(u32::MAX)));
+            (std::cmp::Reverse(race.grade), a.max(b), a.min(b), race.address)
+        };
+        if place(&race) < place(kept) {
+            *kept = Race { count: kept.count, ..race };
+        }
+    }
+
+    /// All of them, the surest first.
+    pub(crate) fn races(&self) -> Vec<Race> {
+        let mut races: Vec<Race> = self.races.values().map(|(race, _)| *race).collect();
+        races.sort_by_key(|race| (std::cmp::Reverse(race.grade), race.sides, race.shared));
+        races
+    }
+}

@@ -1,0 +1,5 @@
+//! The crate's tests as one program, a module for each file.
+
+mod random;
+mod script;
+mod twins;
