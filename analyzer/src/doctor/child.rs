@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a probe printed, and how it ended.
-pub(super) struct Ran {
+pub(super) struct ProbeRun {
     out: String,
     err: String,
     /// `None`: it was stopped, or never ran.
@@ -23,16 +23,16 @@ pub(super) struct Ran {
 }
 
 /// Runs the probe without StreamSan.
-pub(super) fn bare() -> Ran {
+pub(super) fn bare() -> ProbeRun {
     run(&[])
 }
 
 /// Runs the probe under StreamSan with these options.
-pub(super) fn checked(options: &[&str]) -> Ran {
+pub(super) fn checked(options: &[&str]) -> ProbeRun {
     run(&[&["run", "--config", "off", "--require-cuda", "--quiet"], options].concat())
 }
 
-fn run(before: &[&str]) -> Ran {
+fn run(before: &[&str]) -> ProbeRun {
     let started = std::env::current_exe().and_then(|program| {
         let mut command = Command::new(&program);
         if !before.is_empty() {
@@ -43,7 +43,7 @@ fn run(before: &[&str]) -> Ran {
     });
     let mut child = match started {
         Ok(child) => child,
-        Err(error) => return Ran { out: String::new(), err: error.to_string(), status: None },
+        Err(error) => return ProbeRun { out: String::new(), err: error.to_string(), status: None },
     };
     // Both hold less than a pipe does, so that the probe does not wait for a reader.
     let began = Instant::now();
@@ -68,10 +68,10 @@ fn run(before: &[&str]) -> Ran {
     };
     let out = text(child.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
     let err = text(child.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
-    Ran { out, err, status }
+    ProbeRun { out, err, status }
 }
 
-impl Ran {
+impl ProbeRun {
     /// What stands behind a word, on each of its lines.
     pub(super) fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a str> {
         self.out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))

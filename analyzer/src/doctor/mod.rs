@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::launcher::process::beside;
-use child::Ran;
+use child::ProbeRun;
 use report::words::counted;
 use settings::Options;
 
@@ -118,7 +118,7 @@ fn environment() -> Finding {
 }
 
 /// What the driver of this machine says.
-fn driver(bare: &Ran, no_gpu: Option<&str>) -> Finding {
+fn driver(bare: &ProbeRun, no_gpu: Option<&str>) -> Finding {
     let version = bare.word(probe::VERSION).map_or_else(String::new, |version| format!("CUDA {version}, "));
     let devices: Vec<&str> = bare.words(probe::DEVICE).collect();
     if bare.has(probe::USED) {
@@ -134,7 +134,7 @@ fn driver(bare: &Ran, no_gpu: Option<&str>) -> Finding {
 }
 
 /// A run of the probe under StreamSan.
-fn run(subject: &'static str, ran: &Ran, checkable: &mut bool) -> Finding {
+fn run(subject: &'static str, ran: &ProbeRun, checkable: &mut bool) -> Finding {
     if ran.is_clean() && ran.has(probe::USED) {
         *checkable = true;
         let on = ran.words(probe::DEVICE).next().unwrap_or("a device");

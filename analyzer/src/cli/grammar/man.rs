@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
 
-use super::common::{failed, print};
+use crate::cli::common::{failed, print};
 use settings::exit_code::Ending;
 
 /// The main page; those of the commands are `streamsan-NAME.1`.
@@ -61,7 +61,7 @@ pub(crate) struct ManArgs {
 
 /// Prints the page, or writes the pages.
 pub(crate) fn main(args: &ManArgs) -> Ending {
-    let command = super::shown();
+    let command = crate::cli::shown();
     let made = match &args.folder {
         Some(folder) => {
             clap_mangen::generate_to(command, folder).and_then(|()| complete(folder)).map(|()| Ending::default())

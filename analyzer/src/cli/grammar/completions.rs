@@ -2,7 +2,7 @@
 
 use clap_complete::Shell;
 
-use super::common::print;
+use crate::cli::common::print;
 use settings::exit_code::Ending;
 
 /// Print the completions of a shell
@@ -16,6 +16,6 @@ pub(crate) struct CompletionsArgs {
 /// Prints them.
 pub(crate) fn main(args: &CompletionsArgs) -> Ending {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut super::shown(), "streamsan", &mut text);
+    clap_complete::generate(args.shell, &mut crate::cli::shown(), "streamsan", &mut text);
     print(&String::from_utf8_lossy(&text))
 }
