@@ -17,7 +17,7 @@ use clap::Parser;
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
     aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, library_names, loom, nightly,
-    numba, precision, ptx_census, torch_sim, unsafe_blocks, validators,
+    numba, precision, ptx_census, release, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -45,6 +45,7 @@ enum Verb {
     Replay(replay::ReplayArgs),
     Precision(precision::PrecisionArgs),
     PtxCensus(ptx_census::PtxCensusArgs),
+    Release(release::ReleaseArgs),
     Schedules(schedules::SchedulesArgs),
     Test(aarch64::TestArgs),
     TorchSim(torch_sim::TorchSimArgs),
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(&args),
         Verb::Precision(args) => precision::run(&args),
         Verb::PtxCensus(args) => ptx_census::run(&args),
+        Verb::Release(args) => release::run(&args),
         Verb::Schedules(args) => schedules::run(&args),
         Verb::Test(args) => aarch64::test(&args),
         Verb::TorchSim(args) => torch_sim::run(&args),

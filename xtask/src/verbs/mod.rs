@@ -16,6 +16,7 @@ pub mod nightly;
 pub mod numba;
 pub mod precision;
 pub mod ptx_census;
+pub mod release;
 pub mod simulated;
 pub mod torch_sim;
 pub mod unsafe_blocks;
