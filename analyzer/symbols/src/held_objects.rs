@@ -30,8 +30,8 @@ pub(crate) struct Living {
 static HELD: Mutex<Option<HashMap<FileIdentity, Weak<File>>>> = Mutex::new(None);
 
 impl Living {
-    /// A process that says this of itself. `None`: a trace does, which may be of another machine and
-    /// another time, or the process is not seen from here under this number (it has another
+    /// A process that says this of itself. `None`: a trace does, which may be of another machine
+    /// and another time, or the process is not seen from here under this number (it has another
     /// namespace, or has ended).
     pub(crate) fn new(pid: u32, exe: &Path) -> Option<Self> {
         let living = Self { pid, exe: named(exe) };

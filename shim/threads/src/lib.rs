@@ -4,8 +4,8 @@
 //!
 //! Owns the wrappers of mutexes, spin locks, read-write locks, condition variables, semaphores and
 //! barriers, of pthreads and of C11. Each calls the real function and reports to the shim what was
-//! released before it, or acquired after it. The starts and ends of threads, and what runs once, are
-//! in [`threads`]. Does not decide what is worth an op: the shim does
+//! released before it, or acquired after it. The starts and ends of threads, and what runs once,
+//! are in [`threads`]. Does not decide what is worth an op: the shim does
 //! (`shim/src/libraries/host_threads.rs`). Nothing here allocates (but for the start of a thread),
 //! locks or fails: without the shim the wrappers only forward.
 //!

@@ -1,9 +1,9 @@
 //! The starts and ends of threads, and functions that run once.
 //!
-//! Owns the wrappers of creation, joining and `pthread_once`, of pthreads and of C11. A thread's end
-//! is seen by the destructor of a key: it runs however the thread ends, and behind the destructors
-//! of C++. The start and the end of a thread are objects of their own, with numbers that no address
-//! has.
+//! Owns the wrappers of creation, joining and `pthread_once`, of pthreads and of C11. The end of a
+//! thread is seen by the destructor of a key: it runs however the thread ends, and behind the
+//! destructors of C++. The start and the end of a thread are objects of their own, with numbers
+//! that no address has.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
