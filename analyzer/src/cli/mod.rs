@@ -280,8 +280,8 @@ fn perform(args: &[OsString]) -> Ending {
         Command::Dump(args) => dump::main(&args),
         Command::Coverage(args) => coverage::main(&args),
         Command::Doctor(args) => doctor::main(&args),
-        Command::Completions(args) => completions::main(&args),
-        Command::Man(args) => man::main(&args),
+        Command::Completions(args) => completions::main(&args, shown()),
+        Command::Man(args) => man::main(&args, shown()),
         Command::AttachRing(_) => Reason::Failed.into(),
     }
 }

@@ -13,9 +13,9 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints them.
-pub(crate) fn main(args: &CompletionsArgs) -> Ending {
+/// Prints those of the grammar.
+pub(crate) fn main(args: &CompletionsArgs, mut grammar: clap::Command) -> Ending {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::cli::shown(), "streamsan", &mut text);
+    clap_complete::generate(args.shell, &mut grammar, "streamsan", &mut text);
     print(&String::from_utf8_lossy(&text))
 }

@@ -60,8 +60,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the page, or writes the pages.
-pub(crate) fn main(args: &ManArgs) -> Ending {
-    let command = crate::cli::shown();
+pub(crate) fn main(args: &ManArgs, command: clap::Command) -> Ending {
     let made = match &args.folder {
         Some(folder) => {
             clap_mangen::generate_to(command, folder).and_then(|()| complete(folder)).map(|()| Ending::default())
