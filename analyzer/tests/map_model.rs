@@ -2,7 +2,8 @@
 
 use detect::memory::access_map::{Clocks, Glance, Ordered, PlainAccess};
 use detect::memory::{
-    Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Extent, Meet, Pieces, Precision, Site, Touch,
+    Access, AccessKind, AccessMap, AllocationId, At, Cause, Dim, Exclusion, Extent, Meet, Pieces, Precision, Site,
+    Touch,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ impl Glance for Seen<'_> {
 
 fn access(epoch: Epoch, kind: AccessKind, extent: Extent) -> Access {
     let site = Site { stream: StreamId(epoch.timeline.0), ..Site::unknown(Cause::Kernel) };
-    Access { epoch, kind, extent, allocation: AllocationId(1), site }
+    Access { epoch, kind, extent, allocation: AllocationId(1), site, exclusion: Exclusion::NONE }
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -238,7 +239,7 @@ proptest! {
 }
 
 fn plain(a: &Access) -> PlainAccess<'_> {
-    let Access { epoch, kind, extent: Extent { start, end, .. }, allocation, ref site } = *a;
+    let Access { epoch, kind, extent: Extent { start, end, .. }, allocation, ref site, .. } = *a;
     PlainAccess { epoch, kind, start, end, allocation, site, param: site.param, at: site.at }
 }
 

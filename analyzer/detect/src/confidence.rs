@@ -230,7 +230,7 @@ impl Confidence {
     /// The confidence of a pair that conflicts, and why it is not more than possible; `None` when
     /// the two share no byte.
     pub(crate) fn of_pair(previous: &Access, access: &Access) -> Option<(Self, Option<Weakness>)> {
-        let selections = previous.site.selection.zip(access.site.selection);
+        let selections = previous.exclusion.selection.zip(access.exclusion.selection);
         if selections.is_some_and(|(one, other)| one.excludes(other)) {
             return None;
         }
@@ -281,7 +281,8 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
     let (first, second) = (loose(previous, access), loose(access, previous));
     let texels = first && previous.site.texels || second && access.site.texels;
     let handover = hands_over(previous, access);
-    let one_lock = previous.site.lock.is_some_and(|lock| access.site.lock.is_some_and(|other| lock.may_be(other)));
+    let one_lock =
+        previous.exclusion.lock.is_some_and(|lock| access.exclusion.lock.is_some_and(|other| lock.may_be(other)));
     let holds = [
         (rests_on_guess(previous, access) || rests_on_guess(access, previous), Weakness::Guess),
         (previous.site.conditional || access.site.conditional, Weakness::Condition),
@@ -301,7 +302,7 @@ fn weakness(previous: &Access, access: &Access) -> Option<Weakness> {
 /// Whether each side has claimed a word before, which one thread only can. Two that were measured
 /// at common bytes have both succeeded.
 fn claims(a: &Access, b: &Access) -> bool {
-    let (Some(one), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    let (Some(one), Some(other)) = (a.exclusion.lock, b.exclusion.lock) else { return false };
     one.may_be_claimed(other) && !(a.site.measured && b.site.measured)
 }
 
@@ -309,13 +310,13 @@ fn claims(a: &Access, b: &Access) -> bool {
 /// launches of one kernel that await and give the same words do the same twice: neither waits for
 /// the other.
 fn hands_over(a: &Access, b: &Access) -> bool {
-    let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    let (Some(lock), Some(other)) = (a.exclusion.lock, b.exclusion.lock) else { return false };
     lock.may_hand_over(other) && (lock != other || a.site.kernel != b.site.kernel)
 }
 
 /// Whether other kernels may have handed the bytes on from one of two accesses to the other.
 pub fn is_handed_on(relays: &Relays, a: &Access, b: &Access) -> bool {
-    let (Some(lock), Some(other)) = (a.site.lock, b.site.lock) else { return false };
+    let (Some(lock), Some(other)) = (a.exclusion.lock, b.exclusion.lock) else { return false };
     (lock != other || a.site.kernel != b.site.kernel) && relays.link(lock, other)
 }
 

@@ -13,7 +13,7 @@
 //! So a use that such an event covers is not watched. While a stream is being captured the
 //! allocator postpones those events: nothing is watched then.
 
-use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Extent, Site};
+use crate::memory::{Access, AccessKind, Allocation, AllocationId, Allocations, Exclusion, Extent, Site};
 use crate::race::Race;
 use crate::state::happens_before::View;
 use rustc_hash::FxHashMap;
@@ -146,5 +146,6 @@ impl EarlyFreeWatch {
 /// The access that stands for the next owner of a block.
 fn whole(info: &Allocation, epoch: Epoch, site: Site) -> Access {
     let allocation: AllocationId = info.id;
-    Access { epoch, kind: AccessKind::Write, extent: Extent::exact(info.ptr, info.end()), allocation, site }
+    let (extent, exclusion) = (Extent::exact(info.ptr, info.end()), Exclusion::NONE);
+    Access { epoch, kind: AccessKind::Write, extent, allocation, site, exclusion }
 }

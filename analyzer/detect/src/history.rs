@@ -333,6 +333,7 @@ mod tests {
             extent: Extent::exact(0, 8),
             allocation: AllocationId::NONE,
             site: Site { thread: ThreadId(1), stream: StreamId(stream), ..Site::unknown(Cause::Set) },
+            exclusion: crate::memory::Exclusion::NONE,
         }
     }
 

@@ -3,9 +3,9 @@
 //! Owns the recorder and its steps. Does not decide when a recording may be replayed, or how: that
 //! is [`crate::launch_memory::replay`].
 
+use crate::memory::access::Rare;
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{Access, AccessKind, Allocations, At, Extent, Generation, Lock, Site, Slot, Touch};
-use kernels::Selection;
+use crate::memory::{Access, AccessKind, Allocations, At, Generation, Site, Slot, Touch};
 use smallvec::SmallVec;
 
 /// Maximum number of accesses in a recording.
@@ -16,7 +16,7 @@ const MAX_STEPS: usize = 24;
 pub(crate) struct RecordedAccess {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) odd: Option<Box<Extent>>,
+    pub(crate) rare: Option<Box<Rare>>,
     pub(crate) slot: Slot,
     /// Its last position in the map.
     pub(crate) near: (u32, u32),
@@ -24,8 +24,6 @@ pub(crate) struct RecordedAccess {
     pub(crate) at: u32,
     pub(crate) kind: AccessKind,
     pub(crate) guessed: bool,
-    pub(crate) lock: Option<Box<Lock>>,
-    pub(crate) selection: Option<Box<Selection>>,
     /// Index of its allocation's generation among those of the recording.
     pub(crate) generation: u8,
 }
@@ -64,23 +62,11 @@ impl ReplayRecorder {
             self.generations.iter().position(|generation| memory.allocation_of(*generation) == access.allocation);
         match (memory.slot(home), generation.and_then(|generation| u8::try_from(generation).ok())) {
             (Some(slot), Some(generation)) if self.steps.len() < MAX_STEPS => {
-                let Touch { start, end, odd, kind, site, .. } = Touch::of(access);
-                let &Site { param, at, guessed, lock, selection, .. } = site;
-                let (odd, near) = (odd.cloned().map(Box::new), At::default().pack());
-                self.steps.push(RecordedAccess {
-                    start,
-                    end,
-                    odd,
-                    slot,
-                    near,
-                    param,
-                    at,
-                    kind,
-                    guessed,
-                    lock: lock.map(Box::new),
-                    selection: selection.map(Box::new),
-                    generation,
-                });
+                let touch = &Touch::of(access);
+                let &Touch { start, end, kind, site, .. } = touch;
+                let &Site { param, at, guessed, .. } = site;
+                let (rare, near) = (Rare::of(touch), At::default().pack());
+                self.steps.push(RecordedAccess { start, end, rare, slot, near, param, at, kind, guessed, generation });
             }
             _ => self.spoilt = true,
         }

@@ -5,11 +5,10 @@
 
 use super::Lower;
 use crate::ir::{Class, Cmp, Combine, Op, Prefix, Pure, Reason, Special, Src, SrcOperand, Var};
-use crate::lower_sass::constant_bank::loaded_constant;
+use crate::lower_sass::constant_bank::load_const;
 use crate::lower_sass::predicate_words::{predicates_to_word, put_by, word_to_predicates};
 use crate::lower_sass::pure::pure;
-use device_code::arch::Generation;
-use device_code::sass::{self, BoolOp, Lanes, MachineInst, MemTy, MulKind, OtherKind, SpecialReg, VecTy};
+use device_code::sass::{self, BoolOp, Lanes, MachineInst, MulKind, OtherKind, SpecialReg, VecTy};
 
 /// Truth table of `a & b` over predicates.
 pub(super) const AND: u8 = 0xc0;
@@ -30,7 +29,7 @@ pub(super) fn alu(lower: &mut Lower<'_>, i: &MachineInst) {
     let d0 = lower.dst(i, 0);
     let [p0, p1] = i.pdst.map(Lower::pred_var);
     match i.op {
-        _ if pure(lower, i) => {}
+        _ if pure(lower, i) || sum(lower, i) || product(lower, i) || extreme(lower, i) => {}
         S::Mov { wide } => {
             if wide {
                 let s = i.src[0];
@@ -57,104 +56,9 @@ pub(super) fn alu(lower: &mut Lower<'_>, i: &MachineInst) {
                 lower.emit(i, Op::Sel, &[a, b, p], &[d0]);
             }
         }
-        S::Iadd3 { x: false, wide: true } => {
-            let s = [lower.arg64(i, 0), lower.arg64(i, 1), lower.arg64(i, 2)];
-            lower.emit64(i, Op::Add, &s);
-            preds_unknown(lower, i);
-        }
-        S::Iadd { x: false, wide: true } => {
-            let s = [lower.arg64(i, 0), lower.arg64(i, 1)];
-            lower.emit64(i, Op::Add, &s);
-            preds_unknown(lower, i);
-        }
-        S::Iadd3 { x: false, .. } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
-            lower.emit(i, Op::Add, &s, &[d0, p0, p1]);
-        }
-        S::Iadd { x: false, .. } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1)];
-            lower.emit(i, Op::Add, &s, &[d0, p0]);
-        }
-        S::Iadd3 { x: true, wide: false } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2), Lower::pred(i.psrc[0]), Lower::pred(i.psrc[1])];
-            lower.emit(i, Op::AddX, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Iadd { x: true, wide: false } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), SrcOperand::imm(0), Lower::pred(i.psrc[0])];
-            lower.emit(i, Op::AddX, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Viadd { lanes: Lanes::One } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1)];
-            lower.emit(i, Op::Add, &s, &[d0]);
-        }
-        S::Lea { hi: false, x: false, shift, .. } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1)];
-            lower.emit(i, Op::Lea { shift }, &s, &[d0, p0]);
-        }
-        S::Lea { hi: true, x: false, sx32, shift } if !i.pdst[0].is_true() => {
-            // The carry is that of the addition.
-            let c = if sx32 { SrcOperand::imm(0) } else { lower.arg(i, 2) };
-            let (s, addend) = ([lower.arg(i, 0), SrcOperand::imm(0), c], lower.arg(i, 1));
-            let high = lower.f.var(Class::W32);
-            lower.emit_always(i, Op::LeaHi { shift, sx: sx32, x: false }, &s, &[high]);
-            lower.emit(i, Op::Add, &[SrcOperand::var(high), addend], &[d0, p0]);
-        }
-        S::Lea { hi: true, x, sx32, shift } => {
-            let c = if sx32 { SrcOperand::imm(0) } else { lower.arg(i, 2) };
-            let s = [lower.arg(i, 0), lower.arg(i, 1), c, Lower::pred(i.psrc[0])];
-            lower.emit(i, Op::LeaHi { shift, sx: sx32, x }, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Imad { kind: MulKind::Low, x, .. } => imad(lower, i, x, d0, p0),
-        S::Imad { kind: MulKind::Wide, signed, x: false } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2)];
-            lower.emit64(i, Op::MadWide { signed }, &s);
-            preds_unknown(lower, i);
-        }
-        S::Imad { kind: MulKind::High, signed, x: false } => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2)];
-            lower.emit(i, Op::MulHi { signed }, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
         S::Iabs => {
             let s = lower.arg(i, 0);
             lower.emit(i, Op::Abs, &[s], &[d0]);
-        }
-        S::Imnmx { ty } if !ty.wide() => {
-            let s = [lower.arg(i, 0), lower.arg(i, 1), Lower::pred(i.psrc[0])];
-            lower.emit(i, Op::MinMax { signed: ty.signed() }, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Imnmx { ty } => {
-            let s = [lower.arg64(i, 0), lower.arg64(i, 1), Lower::pred(i.psrc[0])];
-            lower.emit64(i, Op::MinMax { signed: ty.signed() }, &s);
-            preds_unknown(lower, i);
-        }
-        S::Vimnmx { ty, relu: false } if scalar(ty).is_some() => {
-            let signed = scalar(ty) == Some(true);
-            let s = [lower.arg(i, 0), lower.arg(i, 1), Lower::pred(i.psrc[0])];
-            lower.emit(i, Op::MinMax { signed }, &s, &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Vimnmx3 { ty, relu: false } if scalar(ty).is_some() => {
-            let signed = scalar(ty) == Some(true);
-            let p = Lower::pred(i.psrc[0]);
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
-            let t = lower.f.var(Class::W32);
-            lower.emit_always(i, Op::MinMax { signed }, &[s[0], s[1], p], &[t]);
-            lower.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
-            preds_unknown(lower, i);
-        }
-        S::Viaddmnmx { ty, relu: false } if scalar(ty).is_some() => {
-            let signed = scalar(ty) == Some(true);
-            let p = Lower::pred(i.psrc[0]);
-            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
-            let t = lower.f.var(Class::W32);
-            lower.emit_always(i, Op::Add, &s[..2], &[t]);
-            lower.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
-            preds_unknown(lower, i);
         }
         S::Lop3 { lut, pand } => lop3(lower, i, lut, pand, d0, p0),
         S::Shf { right, ty, hi, wrap } => {
@@ -215,25 +119,155 @@ pub(super) fn alu(lower: &mut Lower<'_>, i: &MachineInst) {
             let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
             lower.emit(i, Op::Shuffle { mode: mode as u8 }, &s, &[d0]);
         }
-        S::Vote { .. } | S::Shfl { .. } | S::Match { .. } | S::Redux { .. } | S::Elect | S::R2ur { .. } => {
-            lower.give_up(i, Reason::CrossLane);
-        }
-        // B2R: the result of a barrier (`__syncthreads_or`).
-        S::Other(OtherKind::Control) if i.opcode == 0x31c => lower.give_up(i, Reason::CrossLane),
-        S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => {
-            lower.give_up(i, Reason::Float);
-        }
-        S::Arithmetic(op) if op.kind() != OtherKind::Integer => lower.give_up(i, Reason::Float),
         // One predicate put by, as a rule for a comparison with zero that takes it back.
         S::P2r { byte: 0 } if let Some((bit, p)) = put_by(i) => {
             lower.emit(i, Op::Sel, &[SrcOperand::imm(bit), SrcOperand::imm(0), p], &[d0]);
         }
         S::P2r { byte } => predicates_to_word(lower, i, byte, d0),
         S::R2p { byte } => word_to_predicates(lower, i, byte),
-        S::Bmsk { .. } | S::Prmt { .. } => {
-            lower.give_up(i, Reason::Bits);
+        _ => lower.give_up(i, unfollowed(i)),
+    }
+}
+
+/// Additions and shifted additions. False, and nothing is lowered: it is another instruction.
+fn sum(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
+    use sass::Opcode as S;
+    let d0 = lower.dst(i, 0);
+    let [p0, p1] = i.pdst.map(Lower::pred_var);
+    match i.op {
+        S::Iadd3 { x: false, wide: true } => {
+            let s = [lower.arg64(i, 0), lower.arg64(i, 1), lower.arg64(i, 2)];
+            lower.emit64(i, Op::Add, &s);
+            preds_unknown(lower, i);
         }
-        _ => lower.give_up(i, Reason::Instruction),
+        S::Iadd { x: false, wide: true } => {
+            let s = [lower.arg64(i, 0), lower.arg64(i, 1)];
+            lower.emit64(i, Op::Add, &s);
+            preds_unknown(lower, i);
+        }
+        S::Iadd3 { x: false, .. } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
+            lower.emit(i, Op::Add, &s, &[d0, p0, p1]);
+        }
+        S::Iadd { x: false, .. } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1)];
+            lower.emit(i, Op::Add, &s, &[d0, p0]);
+        }
+        S::Iadd3 { x: true, wide: false } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2), Lower::pred(i.psrc[0]), Lower::pred(i.psrc[1])];
+            lower.emit(i, Op::AddX, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        S::Iadd { x: true, wide: false } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), SrcOperand::imm(0), Lower::pred(i.psrc[0])];
+            lower.emit(i, Op::AddX, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        S::Viadd { lanes: Lanes::One } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1)];
+            lower.emit(i, Op::Add, &s, &[d0]);
+        }
+        S::Lea { hi: false, x: false, shift, .. } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1)];
+            lower.emit(i, Op::Lea { shift }, &s, &[d0, p0]);
+        }
+        S::Lea { hi: true, x: false, sx32, shift } if !i.pdst[0].is_true() => {
+            // The carry is that of the addition.
+            let c = if sx32 { SrcOperand::imm(0) } else { lower.arg(i, 2) };
+            let (s, addend) = ([lower.arg(i, 0), SrcOperand::imm(0), c], lower.arg(i, 1));
+            let high = lower.f.var(Class::W32);
+            lower.emit_always(i, Op::LeaHi { shift, sx: sx32, x: false }, &s, &[high]);
+            lower.emit(i, Op::Add, &[SrcOperand::var(high), addend], &[d0, p0]);
+        }
+        S::Lea { hi: true, x, sx32, shift } => {
+            let c = if sx32 { SrcOperand::imm(0) } else { lower.arg(i, 2) };
+            let s = [lower.arg(i, 0), lower.arg(i, 1), c, Lower::pred(i.psrc[0])];
+            lower.emit(i, Op::LeaHi { shift, sx: sx32, x }, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Products, with what is added to them. See [`sum`].
+fn product(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
+    use sass::Opcode as S;
+    let d0 = lower.dst(i, 0);
+    match i.op {
+        S::Imad { kind: MulKind::Low, x, .. } => imad(lower, i, x, d0, Lower::pred_var(i.pdst[0])),
+        S::Imad { kind: MulKind::Wide, signed, x: false } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2)];
+            lower.emit64(i, Op::MadWide { signed }, &s);
+            preds_unknown(lower, i);
+        }
+        S::Imad { kind: MulKind::High, signed, x: false } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2)];
+            lower.emit(i, Op::MulHi { signed }, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The smaller or the larger of some numbers. See [`sum`].
+fn extreme(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
+    use sass::Opcode as S;
+    let d0 = lower.dst(i, 0);
+    match i.op {
+        S::Imnmx { ty } if !ty.wide() => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), Lower::pred(i.psrc[0])];
+            lower.emit(i, Op::MinMax { signed: ty.signed() }, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        S::Imnmx { ty } => {
+            let s = [lower.arg64(i, 0), lower.arg64(i, 1), Lower::pred(i.psrc[0])];
+            lower.emit64(i, Op::MinMax { signed: ty.signed() }, &s);
+            preds_unknown(lower, i);
+        }
+        S::Vimnmx { ty, relu: false } if scalar(ty).is_some() => {
+            let signed = scalar(ty) == Some(true);
+            let s = [lower.arg(i, 0), lower.arg(i, 1), Lower::pred(i.psrc[0])];
+            lower.emit(i, Op::MinMax { signed }, &s, &[d0]);
+            preds_unknown(lower, i);
+        }
+        S::Vimnmx3 { ty, relu: false } if scalar(ty).is_some() => {
+            let signed = scalar(ty) == Some(true);
+            let p = Lower::pred(i.psrc[0]);
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
+            let t = lower.f.var(Class::W32);
+            lower.emit_always(i, Op::MinMax { signed }, &[s[0], s[1], p], &[t]);
+            lower.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
+            preds_unknown(lower, i);
+        }
+        S::Viaddmnmx { ty, relu: false } if scalar(ty).is_some() => {
+            let signed = scalar(ty) == Some(true);
+            let p = Lower::pred(i.psrc[0]);
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
+            let t = lower.f.var(Class::W32);
+            lower.emit_always(i, Op::Add, &s[..2], &[t]);
+            lower.emit(i, Op::MinMax { signed }, &[SrcOperand::var(t), s[2], p], &[d0]);
+            preds_unknown(lower, i);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Why the result of an instruction is not followed.
+fn unfollowed(i: &MachineInst) -> Reason {
+    use sass::Opcode as S;
+    match i.op {
+        S::Vote { .. } | S::Shfl { .. } | S::Match { .. } | S::Redux { .. } | S::Elect | S::R2ur { .. } => {
+            Reason::CrossLane
+        }
+        // B2R: the result of a barrier (`__syncthreads_or`).
+        S::Other(OtherKind::Control) if i.opcode == 0x31c => Reason::CrossLane,
+        S::F2i { .. } | S::Mufu { .. } | S::Other(OtherKind::Float | OtherKind::Tensor) => Reason::Float,
+        S::Arithmetic(op) if op.kind() != OtherKind::Integer => Reason::Float,
+        S::Bmsk { .. } | S::Prmt { .. } => Reason::Bits,
+        _ => Reason::Instruction,
     }
 }
 
@@ -397,73 +431,6 @@ fn special(lower: &mut Lower<'_>, i: &MachineInst, sr: SpecialReg, wide: bool) {
     } else {
         let d = lower.dst(i, 0);
         lower.emit(i, Op::Mov, &[SrcOperand::new(Src::Special(s))], &[d]);
-    }
-}
-
-/// The word of bank 0 whose lowest bytes these are, when it is a size of the grid or of a
-/// block. (Programs that cast such a size to a narrow type read only as much of it.)
-fn part_of_size(lower: &mut Lower<'_>, c: sass::ConstRef, bytes: u8) -> Option<SrcOperand> {
-    match lower.constant(c, 4) {
-        Some(s @ Src::Special(Special::Ntid(_) | Special::Nctaid(_))) if bytes < 4 => Some(SrcOperand::new(s)),
-        _ => None,
-    }
-}
-
-fn load_const(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy, mode: u8) {
-    let Some(sass::Value::Const(c)) = i.src.first().map(|s| s.value) else {
-        lower.give_up(i, Reason::Constant);
-        return;
-    };
-    let words = ty.regs();
-    let d: Vec<Var> = (0..words).map(|k| lower.dst(i, k)).collect();
-    let bytes = ty.bytes() as u8;
-    let signed = matches!(ty, MemTy::S8 | MemTy::S16);
-    let index = match c.index {
-        sass::Index::None => None,
-        sass::Index::Reg(r) => Lower::reg(r.0),
-        sass::Index::UReg(r) => Lower::ureg(r.0),
-    };
-    let bank0 = c.bank == sass::Bank::Number(0);
-    if c.bank == sass::Bank::Number(3) && bytes >= 8 && loaded_constant(lower, i, c.offset, index, &d) {
-        return;
-    }
-    match index {
-        None => {
-            let c = sass::ConstRef { index: sass::Index::None, ..c };
-            if bytes >= 4 {
-                let s: Option<Vec<SrcOperand>> = (0..words)
-                    .map(|k| {
-                        let c = sass::ConstRef { offset: c.offset + 4 * i32::from(k), ..c };
-                        lower.constant(c, 4).map(SrcOperand::new)
-                    })
-                    .collect();
-                match s {
-                    Some(s) => parallel_move(lower, i, &s, &d),
-                    None => lower.give_up(i, Reason::Constant),
-                }
-                return;
-            }
-            match lower.constant(c, bytes) {
-                Some(s @ Src::Param { .. }) => {
-                    lower.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[SrcOperand::new(s)], &d);
-                }
-                _ => match part_of_size(lower, c, bytes) {
-                    Some(size) => lower.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[size], &d),
-                    None => lower.give_up(i, Reason::Constant),
-                },
-            }
-        }
-        // The driver's words for a cooperative launch, from sm_100 on one pair for each block
-        // of a cluster (`SR_CgaSize * -0xa0`), far below the parameters: the same as without an
-        // index.
-        Some(_) if bank0 && lower.code.generation >= Generation::Blackwell && (0x250..0x260).contains(&c.offset) => {
-            lower.give_up(i, Reason::Window);
-        }
-        Some(v) if bank0 && mode == 0 => {
-            let off = c.offset - lower.code.param_base as i32;
-            lower.emit(i, Op::ParamIndexed { off, bytes, signed }, &[SrcOperand::var(v)], &d);
-        }
-        Some(_) => lower.give_up(i, Reason::Constant),
     }
 }
 

@@ -5,12 +5,14 @@
 //! a register may hold the place of a variable and an index in one number (`LDC R5, c[0x3][R0]`
 //! with `R0 = 4 * i + 0x40`). `ranges/extent/constant_bank.rs` finds the variables behind the
 //! bytes. What is read is unknown, apart from pointers, whose place is kept. The other banks hold
-//! what a program can not write: parameters (0), literals (2), addresses (4).
+//! what a program can not write: parameters (0), literals (2), addresses (4). Owns loads of
+//! parameters, too.
 
 use super::Lower;
-use crate::ir::{AccessKind, Addr, ConstantBank, Mem, MemSpace, Op, Src, SrcOperand, Var};
+use crate::ir::{AccessKind, Addr, ConstantBank, Mem, MemSpace, Op, Reason, Special, Src, SrcOperand, Var};
+use crate::lower_sass::arithmetic::parallel_move;
 use device_code::arch::Generation;
-use device_code::sass::{self, Bank, Index, MachineInst, Value};
+use device_code::sass::{self, Bank, ConstRef, Index, MachineInst, MemTy, Value};
 use smallvec::SmallVec;
 
 /// Stands for the start of the bank among the symbols, by the name of its section.
@@ -50,13 +52,7 @@ pub(super) fn bank_address(lower: &Lower<'_>, off: u32, bytes: u8) -> Option<Src
 }
 
 /// A load of 8 or 16 bytes from the bank: pointers that are put there can be followed.
-pub(super) fn loaded_constant(
-    lower: &mut Lower<'_>,
-    i: &MachineInst,
-    offset: i32,
-    index: Option<Var>,
-    d: &[Var],
-) -> bool {
+fn loaded_constant(lower: &mut Lower<'_>, i: &MachineInst, offset: i32, index: Option<Var>, d: &[Var]) -> bool {
     let Some(bank) = &lower.f.constant_bank else { return false };
     let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::from_slice(&[SrcOperand::new(Src::Symbol(bank.start))]);
     parts.extend(index.map(|v| SrcOperand::new(Src::Zext(v))));
@@ -91,5 +87,73 @@ pub(super) fn constant_reads(lower: &mut Lower<'_>, i: &MachineInst) {
         let addr = Addr::Sum(parts, i64::from(c.offset));
         let read = Mem { space: MemSpace::Global, kind: AccessKind::Read, bytes, addr };
         lower.emit(i, Op::Mem(read), &[], &[]);
+    }
+}
+
+/// The word of bank 0 whose lowest bytes these are, when it is a size of the grid or of a
+/// block. (Programs that cast such a size to a narrow type read only as much of it.)
+fn part_of_size(lower: &mut Lower<'_>, c: ConstRef, bytes: u8) -> Option<SrcOperand> {
+    match lower.constant(c, 4) {
+        Some(s @ Src::Special(Special::Ntid(_) | Special::Nctaid(_))) if bytes < 4 => Some(SrcOperand::new(s)),
+        _ => None,
+    }
+}
+
+/// A load from a constant bank: of a parameter, of a size of the grid, or of a variable.
+pub(super) fn load_const(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy, mode: u8) {
+    let Some(Value::Const(c)) = i.src.first().map(|s| s.value) else {
+        lower.give_up(i, Reason::Constant);
+        return;
+    };
+    let words = ty.regs();
+    let d: Vec<Var> = (0..words).map(|k| lower.dst(i, k)).collect();
+    let bytes = ty.bytes() as u8;
+    let signed = matches!(ty, MemTy::S8 | MemTy::S16);
+    let index = match c.index {
+        Index::None => None,
+        Index::Reg(r) => Lower::reg(r.0),
+        Index::UReg(r) => Lower::ureg(r.0),
+    };
+    let bank0 = c.bank == Bank::Number(0);
+    if c.bank == Bank::Number(3) && bytes >= 8 && loaded_constant(lower, i, c.offset, index, &d) {
+        return;
+    }
+    match index {
+        None => {
+            let c = ConstRef { index: Index::None, ..c };
+            if bytes >= 4 {
+                let s: Option<Vec<SrcOperand>> = (0..words)
+                    .map(|k| {
+                        let c = ConstRef { offset: c.offset + 4 * i32::from(k), ..c };
+                        lower.constant(c, 4).map(SrcOperand::new)
+                    })
+                    .collect();
+                match s {
+                    Some(s) => parallel_move(lower, i, &s, &d),
+                    None => lower.give_up(i, Reason::Constant),
+                }
+                return;
+            }
+            match lower.constant(c, bytes) {
+                Some(s @ Src::Param { .. }) => {
+                    lower.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[SrcOperand::new(s)], &d);
+                }
+                _ => match part_of_size(lower, c, bytes) {
+                    Some(size) => lower.emit(i, Op::Ext { bits: 8 * bytes, signed }, &[size], &d),
+                    None => lower.give_up(i, Reason::Constant),
+                },
+            }
+        }
+        // The driver's words for a cooperative launch, from sm_100 on one pair for each block
+        // of a cluster (`SR_CgaSize * -0xa0`), far below the parameters: the same as without an
+        // index.
+        Some(_) if bank0 && lower.code.generation >= Generation::Blackwell && (0x250..0x260).contains(&c.offset) => {
+            lower.give_up(i, Reason::Window);
+        }
+        Some(v) if bank0 && mode == 0 => {
+            let off = c.offset - lower.code.param_base as i32;
+            lower.emit(i, Op::ParamIndexed { off, bytes, signed }, &[SrcOperand::var(v)], &d);
+        }
+        Some(_) => lower.give_up(i, Reason::Constant),
     }
 }

@@ -10,7 +10,7 @@ use trace::{Epoch, EventId, SyncId};
 
 use super::lock;
 use crate::ipc::exchange::{Exchange, Message, PeerProcess};
-use detect::memory::{Access, AllocationId, Lock, Site};
+use detect::memory::{Access, AllocationId, Exclusion, Lock};
 
 /// Offsets in shared memory count from here, so that bytes below the exported address have an
 /// offset too.
@@ -110,8 +110,8 @@ impl Member {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
         // Another process has the lock at another address, and the words that select.
-        let site = Site { lock: access.site.lock.map(Lock::anywhere), selection: None, ..access.site };
-        let access = Access { extent: moved, site, ..access.clone() };
+        let exclusion = Exclusion { lock: access.exclusion.lock.map(Lock::anywhere), selection: None };
+        let access = Access { extent: moved, exclusion, ..access.clone() };
         if self.sites.len() < MAX_SITES {
             self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());
         }

@@ -9,7 +9,7 @@ use detect::confidence::{Confidence, Weakness};
 use detect::host_watch;
 use detect::host_watch::HostWatch;
 use detect::memory::allocations::Home;
-use detect::memory::{Access, AccessKind, AllocationId, Cause, Extent, Meet, Site};
+use detect::memory::{Access, AccessKind, AllocationId, Cause, Exclusion, Extent, Meet, Site};
 use detect::race::Race;
 use order::Awaits;
 use trace::{Epoch, HostFuncId, Op, Origin, StackId, StreamId};
@@ -35,6 +35,7 @@ pub(super) fn watch(state: &mut ProcessState, op: &Op<'_>, origin: &Origin) {
         extent: host_watch::extent(region).moved(address.wrapping_sub(region.start)),
         allocation,
         site: Site { stack, call, node, launched: if node > 0 { origin.stack } else { StackId::NONE }, ..site },
+        exclusion: Exclusion::NONE,
     };
     let is_read =
         |e: &Access| e.epoch == epoch && e.kind == AccessKind::Read && e.extent.meet(&work.extent) != Meet::No;
@@ -71,6 +72,7 @@ pub(super) fn host_access(state: &mut ProcessState, op: &Op<'_>, origin: &Origin
         extent: if in_the_act { Extent::exact(start, end) } else { Extent::bound(start, end, start) },
         allocation: watch.work.allocation,
         site: state.submissions.context(origin, epoch).site(cause, StreamId::NONE),
+        exclusion: Exclusion::NONE,
     };
     // Certain even where it is not known which bytes were written: some of them were.
     let Some(race) = Race::judge(&watch.work, &access, false) else { return };

@@ -130,6 +130,14 @@ impl Pass {
             return facts.define(&record.op);
         }
         self.observers.recorded(record, &self.state, facts);
+        match self.edits.assumed {
+            None => self.apply_edited(facts, record, record, None),
+            Some(_) => self.apply_assumed(facts, record),
+        }
+    }
+
+    /// Applies a record as it would be under the assumptions.
+    fn apply_assumed(&mut self, facts: &mut ProcessFacts, record: &Record<'_>) {
         let mut edited = *record;
         if let Some(made) = self.edits.redirect(&mut edited) {
             self.apply_edited(facts, &made, &made, None);

@@ -23,6 +23,7 @@ pub(crate) struct OpContext {
 }
 
 impl OpContext {
+    #[inline]
     pub(crate) fn site(&self, cause: Cause, stream: StreamId) -> Site {
         Site {
             stack: self.origin.stack,
@@ -41,8 +42,6 @@ impl OpContext {
             guessed: false,
             texels: false,
             conditional: self.is_conditional,
-            lock: None,
-            selection: None,
             overlap: self.overlap,
         }
     }

@@ -6,7 +6,7 @@
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Allocations, Cause, Dim, Extent, Lock, Overlap, Pieces, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
 use kernels::LockRole;
 use trace::{ImageId, MemoryKind, Region};
 
@@ -50,11 +50,11 @@ impl Work<'_, '_> {
                     }
                     _ => {
                         self.site.guessed = effect.guessed();
-                        self.site.lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
-                        self.site.lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
-                        self.site.selection = effect.selection;
+                        let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
+                        lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
+                        self.exclusion = Exclusion { lock, selection: effect.selection };
                         self.effect(effect, image);
-                        (self.site.guessed, self.site.lock, self.site.selection) = (false, None, None);
+                        (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);
                     }
                 }
             }

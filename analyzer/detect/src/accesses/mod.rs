@@ -9,7 +9,7 @@ mod kernels;
 
 use crate::coverage::Unplaced;
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Extent, Precision, Site};
+use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, Exclusion, Extent, Precision, Site};
 use crate::race::Race;
 use crate::recording::ReplayRecorder;
 use crate::state::happens_before::View;
@@ -37,6 +37,8 @@ pub struct Work<'a, 'v> {
     before_wait: Option<View<'v>>,
     /// Where the op comes from.
     pub site: Site,
+    /// What may keep the threads of the current access from those of another.
+    exclusion: Exclusion,
     /// Races found are appended here.
     pub(crate) races: &'a mut Vec<Race>,
     /// Whether to compare accesses of unknown extent at different addresses.
@@ -58,6 +60,7 @@ pub struct Work<'a, 'v> {
 
 impl<'a, 'v> Work<'a, 'v> {
     /// An op from `site`, in the order that `view` shows.
+    #[inline]
     pub fn new(
         memory: &'a mut Allocations,
         view: View<'v>,
@@ -70,6 +73,7 @@ impl<'a, 'v> Work<'a, 'v> {
             view,
             before_wait: None,
             site,
+            exclusion: Exclusion::NONE,
             races,
             pedantic,
             unplaced: Unplaced::default(),
@@ -110,6 +114,7 @@ impl<'a, 'v> Work<'a, 'v> {
     /// Also compares with the predicted accesses of measured launches; see
     /// [`crate::exact::confirm`].
     #[must_use]
+    #[inline]
     pub fn suppose(mut self, races: Option<&'a mut Vec<Race>>) -> Self {
         self.supposed = races;
         self
@@ -229,6 +234,10 @@ impl<'a, 'v> Work<'a, 'v> {
                 continue;
             };
             let end = at.saturating_add(place.end.saturating_sub(place.address).max(1)).min(extent.end);
+            if (at, end) == (extent.start, extent.end) {
+                let all = extent.moved(place.address.wrapping_sub(at));
+                return self.put(place.home, place.allocation, kind, all, keep);
+            }
             let piece = extent.clone().clip(at, end).moved(place.address.wrapping_sub(at));
             self.put(place.home, place.allocation, kind, piece, keep);
             at = end;
@@ -241,7 +250,8 @@ impl<'a, 'v> Work<'a, 'v> {
 
     /// Compares an access with the remembered ones and keeps it, unless it has already finished.
     fn put(&mut self, home: Home, allocation: AllocationId, kind: AccessKind, extent: Extent, keep: bool) {
-        let access = Access { epoch: self.view.epoch, kind, extent, allocation, site: self.site };
+        let (epoch, site, exclusion) = (self.view.epoch, self.site, self.exclusion);
+        let access = Access { epoch, kind, extent, allocation, site, exclusion };
         if self.predicting {
             return self.put_supposed(home, &access);
         }

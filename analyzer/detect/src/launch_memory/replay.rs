@@ -23,7 +23,7 @@ use crate::memory::access_map::PlainAccess;
 use crate::race::Race;
 use crate::recording::RecordedAccess;
 
-use crate::memory::{Access, AllocationId, Allocations, At, Generation, Precision, Site, Touch};
+use crate::memory::{Access, AllocationId, Allocations, At, Exclusion, Generation, Precision, Site, Touch};
 use crate::state::graphs::Graph;
 use crate::state::happens_before::Ordering;
 use smallvec::SmallVec;
@@ -44,15 +44,16 @@ impl RecordedAccess {
         site: &Site,
         races: &mut Vec<Race>,
     ) {
-        let &mut Self { start, end, kind, param, at, guessed, ref lock, ref selection, ref odd, .. } = self;
-        let (lock, selection) = (lock.as_deref().copied(), selection.as_deref().copied());
-        let site = &Site { param, at, guessed, lock, selection, ..*site };
+        let &mut Self { start, end, kind, param, at, guessed, ref rare, .. } = self;
+        let site = &Site { param, at, guessed, ..*site };
         let view = &op.0.view(op.1, op.2);
-        let touch = Touch { epoch: view.epoch, kind, start, end, odd: odd.as_deref(), allocation, site };
+        let odd = rare.as_ref().and_then(|rare| rare.odd.as_ref());
+        let exclusion = rare.as_ref().map_or(&Exclusion::NONE, |rare| &rare.exclusion);
+        let touch = Touch { epoch: view.epoch, kind, start, end, odd, allocation, site, exclusion };
         if kind.writes() && !memory.contents.is_empty() {
             memory.overwritten(&touch.extent());
         }
-        if kind.writes() && odd.as_ref().is_some_and(|odd| odd.precision == Precision::Unknown) {
+        if kind.writes() && odd.is_some_and(|odd| odd.precision == Precision::Unknown) {
             memory.strays.inside(allocation);
         }
         memory.escaped(|| touch.access());
@@ -117,10 +118,8 @@ impl ReplayLog {
             let allocation = memory.allocation_of(generations[usize::from(step.generation)]);
             let &mut RecordedAccess { start, end, kind, param, at, slot, near, .. } = step;
             let new = PlainAccess { epoch, kind, start, end, allocation, site, param, at };
-            if step.odd.is_some()
+            if step.rare.is_some()
                 || step.guessed
-                || step.lock.is_some()
-                || step.selection.is_some()
                 || site.conditional
                 || watched
                 || !memory.map_at(slot).add_fast(new, At::unpack(near), &reach)

@@ -102,12 +102,19 @@ impl Mask {
 /// Whether the bytes are equal. Inlined instead of a call, because they are few.
 #[inline(always)]
 fn same(one: &[u8], other: &[u8]) -> bool {
-    let ((many, _), (others, _)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
-    let all = || many.iter().zip(others).all(|(a, b)| a == b);
-    match (one.last_chunk::<8>(), other.last_chunk::<8>()) {
-        (Some(a), Some(b)) => one.len() == other.len() && a == b && all(),
-        _ => one == other,
+    let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else { return one == other };
+    if one.len() != other.len() || last != other_last {
+        return false;
     }
+    let (mut one, mut other) = (one, other);
+    while let (Some((a, rest)), Some((b, other_rest))) = (one.split_first_chunk::<8>(), other.split_first_chunk::<8>())
+    {
+        if a != b {
+            return false;
+        }
+        (one, other) = (rest, other_rest);
+    }
+    true
 }
 
 /// The bytes behind the last whole sixteen, padded with zeros. Mostly read as one load: a word that

@@ -146,10 +146,6 @@ pub struct Site {
     pub texels: bool,
     /// Whether the op is in a body of a conditional node, and nothing says that the body ran.
     pub conditional: bool,
-    /// The lock that the thread of the kernel holds meanwhile.
-    pub lock: Option<Lock>,
-    /// The words in memory that decide which threads of the kernel make it.
-    pub selection: Option<Selection>,
     /// Whether the kernel may run beside the work it depends on when it makes it.
     pub overlap: Overlap,
 }
@@ -187,10 +183,42 @@ impl Site {
             guessed: false,
             texels: false,
             conditional: false,
-            lock: None,
-            selection: None,
             overlap: Overlap::No,
         }
+    }
+}
+
+/// What may keep the threads of an access from those of another. Few accesses have any of it, and
+/// each access keeps a copy of its site, so this is no part of the site: as one, it took a
+/// twentieth of the time of repeated launches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Exclusion {
+    /// The lock that the thread of the kernel holds meanwhile.
+    pub lock: Option<Lock>,
+    /// The words in memory that decide which threads of the kernel make it.
+    pub selection: Option<Selection>,
+}
+
+impl Exclusion {
+    /// No lock, and no selection.
+    pub const NONE: Self = Self { lock: None, selection: None };
+}
+
+/// What few accesses have.
+#[derive(Clone, Debug)]
+pub(crate) struct Rare {
+    /// The bytes, when they are not exactly those from its first to its last.
+    pub(crate) odd: Option<Extent>,
+    /// See [`Exclusion`].
+    pub(crate) exclusion: Exclusion,
+}
+
+impl Rare {
+    /// That of an access that is being added. `None`: it has nothing of it.
+    pub(crate) fn of(touch: &Touch<'_>) -> Option<Box<Self>> {
+        let Touch { odd, exclusion, .. } = *touch;
+        let is_rare = odd.is_some() || *exclusion != Exclusion::NONE;
+        is_rare.then(|| Box::new(Self { odd: odd.cloned(), exclusion: *exclusion }))
     }
 }
 
@@ -207,6 +235,8 @@ pub struct Access {
     pub allocation: AllocationId,
     /// Where from.
     pub site: Site,
+    /// What may keep its threads from those of another.
+    pub exclusion: Exclusion,
 }
 
 impl Access {
@@ -233,20 +263,22 @@ pub struct Touch<'a> {
     pub(crate) allocation: AllocationId,
     /// See [`Access`].
     pub(crate) site: &'a Site,
+    /// See [`Access`].
+    pub(crate) exclusion: &'a Exclusion,
 }
 
 impl<'a> Touch<'a> {
     /// An access.
     pub fn of(access: &'a Access) -> Self {
-        let Access { epoch, kind, ref extent, allocation, ref site } = *access;
+        let Access { epoch, kind, ref extent, allocation, ref site, ref exclusion } = *access;
         let odd = (!extent.is_plain()).then_some(extent);
-        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site }
+        Self { epoch, kind, start: extent.start, end: extent.end, odd, allocation, site, exclusion }
     }
 
     /// The access.
     pub(crate) fn access(&self) -> Access {
-        let Self { epoch, kind, allocation, site, .. } = *self;
-        Access { epoch, kind, extent: self.extent(), allocation, site: *site }
+        let Self { epoch, kind, allocation, site, exclusion, .. } = *self;
+        Access { epoch, kind, extent: self.extent(), allocation, site: *site, exclusion: *exclusion }
     }
 
     /// Which bytes.

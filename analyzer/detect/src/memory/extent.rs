@@ -2,10 +2,11 @@
 //! pieces, and how precisely they are known.
 //!
 //! Owns the arithmetic of one pattern: normalisation, and the question whether it has a byte in a
-//! range. Whether two extents share a byte is in [`meet`], the arithmetic of irregular pieces in
-//! [`super::pieces`]. Does not know allocations.
+//! range. Whether two extents share a byte is in [`meet`], whether one has neither gaps nor doubts
+//! in `plain`, the arithmetic of irregular pieces in [`super::pieces`]. Does not know allocations.
 
 mod meet;
+mod plain;
 
 use super::pieces::{self, Pieces};
 use serde::{Deserialize, Serialize};
@@ -120,11 +121,11 @@ impl Extent {
     /// Runs of `width` bytes from `origin`, repeated along `dims`. More gaps than [`MAX_DIMS`] can
     /// hold turn an exact pattern into a bound, never the other way round.
     pub fn pattern(origin: u64, width: u64, dims: &[Dim], anchor: u64, precision: Precision) -> Self {
-        if dims.is_empty() {
-            return Self::dense(origin, origin.saturating_add(width), anchor, precision);
+        let repeats = |dim: &Dim| dim.count > 1 && dim.stride > 0;
+        if !dims.iter().any(repeats) {
+            return Self { width, ..Self::dense(origin, origin.saturating_add(width), anchor, precision) };
         }
-        let mut sorted: smallvec::SmallVec<[Dim; 8]> =
-            dims.iter().copied().filter(|d| d.count > 1 && d.stride > 0).collect();
+        let mut sorted: smallvec::SmallVec<[Dim; 8]> = dims.iter().copied().filter(repeats).collect();
         sorted.sort_unstable_by_key(|d| d.stride);
         let (mut width, mut precision) = (width, precision);
         let mut kept: smallvec::SmallVec<[Dim; 8]> = smallvec::SmallVec::new();
@@ -157,11 +158,6 @@ impl Extent {
         }
         extent.used = kept.len() as u8;
         extent
-    }
-
-    /// Whether this is no more than [`Extent::exact`] of its ends.
-    pub fn is_plain(&self) -> bool {
-        *self == Self::exact(self.start, self.end)
     }
 
     /// Whether every byte from the first to the last is touched.

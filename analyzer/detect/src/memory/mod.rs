@@ -35,7 +35,7 @@ mod strays;
 
 pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
-pub use access::{Access, AccessKind, Cause, Overlap, Site, Touch};
+pub use access::{Access, AccessKind, Cause, Exclusion, Overlap, Site, Touch};
 pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;

@@ -18,6 +18,7 @@ use cuda_sys::runtime_types::cudaError;
 use detect::confidence::is_staged_copy;
 use detect::findings::RawFinding;
 use detect::memory::{AccessKind, Cause, Overlap};
+use detect::race::Race;
 use detect::state::op_site::OpSite;
 use detect::state::streams::FailedCall;
 use trace::StackId;
@@ -41,97 +42,99 @@ impl Elaborator<'_> {
         access: &Side,
         is_tensor: bool,
     ) -> Synchronisation {
-        let (p, a) = (&previous.stream, &access.stream);
+        let race = &raw.race;
         let mut s = Synchronisation::default();
-        let (race, links) = (&raw.race, &raw.links);
         if race.latent {
             s.facts.push(
                 "A synchronisation orders the two on today's drivers, but CUDA's documentation does not promise it."
                     .into(),
             );
         }
-        if race.freed_early && !is_tensor {
-            s.facts.push(format!(
-                "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
-                 get this.",
-                p.name
-            ));
-            s.missing =
-                format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
-            let end = |stream: &StreamName, comment: &str| WaitEnd {
-                streams: vec![stream.clone()],
-                comment: comment.to_string(),
-                ..WaitEnd::default()
-            };
-            let after = format!("after the previous access{}", self.behind(previous));
-            s.mend = self.lines(Join::KeepAlive, (previous, access), &end(p, &after), &end(a, "before it goes back"));
-            s.mend.retain(|mend| mend.api != Api::Torch);
-            return s;
-        }
-        if race.freed_early {
-            s.facts.push(format!(
-                "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
-                 another run's may get this.",
-                p.name
-            ));
-            s.missing = format!("Neither record_stream nor a wait makes {} wait for {} in time.", a.name, p.name);
-            let lines = vec![
-                format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)),
-                format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)),
-            ];
-            s.mend.push(MendingLines { api: Api::Torch, lines });
-            return s;
-        }
-        if race.previous.epoch == race.access.epoch {
-            let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
-            s.facts.push("Both are nodes of one graph, launched together.".into());
-            if race.access.site.overlap != Overlap::No {
-                overlapping(race, (previous, access), &mut s);
-            }
-            let (one, other) = (node_name(previous, from), node_name(access, to));
-            s.missing = format!("No path of dependencies leads from {one} to {other}.");
-            // Captured at one line, in a loop or a helper: only the nodes tell them apart.
-            let alike = call_site::site(&previous.stack) == call_site::site(&access.stack);
-            let (first, then) = (OpSite::of_node(&race.previous), OpSite::of_node(&race.access));
-            let (first, then) = (self.captured_on(&[first]), self.captured_on(&[then]));
-            let mut end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| WaitEnd {
-                streams,
-                comment: match alike {
-                    true => format!("{comment}, {}{}", node_name(side, node), self.behind(side)),
-                    false => format!("{comment}{}", self.behind(side)),
-                },
-                node: if side.call.contains("GraphAdd") { format!("node_{node}") } else { String::new() },
-            };
-            let first = end(first, "after the previous access", previous, from);
-            let then = end(then, "before this access", access, to);
-            s.mend.extend(self.lines(Join::Capture, (previous, access), &first, &then));
-            return s;
-        }
-        if p.id == a.id && race.access.site.overlap != Overlap::No && race.previous.site.cause == Cause::Kernel {
+        let is_one_stream = previous.stream.id == access.stream.id;
+        let is_source = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
+        let overlaps = race.access.site.overlap != Overlap::No;
+        let is_early = is_source && race.access.epoch.time > race.previous.epoch.time;
+        if race.freed_early && is_tensor {
+            tensor_freed_early(&mut s, previous, access);
+        } else if race.freed_early {
+            self.block_freed_early(&mut s, previous, access);
+        } else if race.previous.epoch == race.access.epoch {
+            self.nodes_of_one_launch(&mut s, race, previous, access);
+        } else if is_one_stream && overlaps && race.previous.site.cause == Cause::Kernel {
             overlapping(race, (previous, access), &mut s);
-            return s;
+        } else if is_one_stream && is_early && previous.stream.kind != LaneKind::Host {
+            self.source_read_early(&mut s, previous, access);
+        } else if is_one_stream && race.access.site.batch != 0 {
+            members_of_one_batch(&mut s);
+        } else {
+            self.waits_around(&mut s, raw, previous, access);
+            self.memory_and_streams(&mut s, raw, previous, access);
+            self.missing_wait(&mut s, raw, previous, access);
         }
-        let early = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
-        if p.id == a.id && early && race.access.epoch.time > race.previous.epoch.time && p.kind != LaneKind::Host {
-            s.facts.push(
-                "The attributes of the copy let it read its source out of stream order, before earlier work of its \
-                 stream is over."
-                    .into(),
-            );
-            s.facts.push("cudaMemcpySrcAccessOrderStream would let it read the source in stream order.".into());
-            s.missing =
-                format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
-            let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
-            let then = WaitEnd { comment: format!("before this access{}", self.behind(access)), ..WaitEnd::default() };
-            s.mend = self.lines(Join::Host, (previous, access), &first, &then);
-            return s;
+        s
+    }
+
+    /// A block that went back to its pool too early.
+    fn block_freed_early(&mut self, s: &mut Synchronisation, previous: &Side, access: &Side) {
+        let (p, a) = (&previous.stream, &access.stream);
+        s.facts.push(format!(
+            "The block went back to its pool while {} may still use it. This run's allocation got other memory; another run's may \
+             get this.",
+            p.name
+        ));
+        s.missing = format!("Nothing makes {} wait for {} before the pool may give the bytes to it.", a.name, p.name);
+        let after = format!("after the previous access{}", self.behind(previous));
+        let (first, then) = (wait_end(p, after), wait_end(a, "before it goes back".into()));
+        s.mend = self.lines(Join::KeepAlive, (previous, access), &first, &then);
+        s.mend.retain(|mend| mend.api != Api::Torch);
+    }
+
+    /// Two nodes of one launch of a graph.
+    fn nodes_of_one_launch(&mut self, s: &mut Synchronisation, race: &Race, previous: &Side, access: &Side) {
+        let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
+        s.facts.push("Both are nodes of one graph, launched together.".into());
+        if race.access.site.overlap != Overlap::No {
+            overlapping(race, (previous, access), s);
         }
-        if p.id == a.id && race.access.site.batch != 0 {
-            s.facts.push("Both are copies of one batch, which may run in any order.".into());
-            s.missing = "Nothing orders the members of a batch among themselves.".into();
-            s.mend.push(MendingLines { api: Api::Runtime, lines: vec!["split the batch into two calls".into()] });
-            return s;
-        }
+        let (one, other) = (node_name(previous, from), node_name(access, to));
+        s.missing = format!("No path of dependencies leads from {one} to {other}.");
+        // Captured at one line, in a loop or a helper: only the nodes tell them apart.
+        let alike = call_site::site(&previous.stack) == call_site::site(&access.stack);
+        let (first, then) = (OpSite::of_node(&race.previous), OpSite::of_node(&race.access));
+        let (first, then) = (self.captured_on(&[first]), self.captured_on(&[then]));
+        let mut end = |streams: Vec<StreamName>, comment: &str, side: &Side, node: u32| WaitEnd {
+            streams,
+            comment: match alike {
+                true => format!("{comment}, {}{}", node_name(side, node), self.behind(side)),
+                false => format!("{comment}{}", self.behind(side)),
+            },
+            node: if side.call.contains("GraphAdd") { format!("node_{node}") } else { String::new() },
+        };
+        let first = end(first, "after the previous access", previous, from);
+        let then = end(then, "before this access", access, to);
+        let lines = self.lines(Join::Capture, (previous, access), &first, &then);
+        s.mend.extend(lines);
+    }
+
+    /// A copy that may read its source before earlier work of its stream is over.
+    fn source_read_early(&mut self, s: &mut Synchronisation, previous: &Side, access: &Side) {
+        let p = &previous.stream;
+        s.facts.push(
+            "The attributes of the copy let it read its source out of stream order, before earlier work of its \
+             stream is over."
+                .into(),
+        );
+        s.facts.push("cudaMemcpySrcAccessOrderStream would let it read the source in stream order.".into());
+        s.missing = format!("The host does not wait for {} to finish the previous access before it copies.", p.name);
+        let first = wait_end(p, String::new());
+        let then = WaitEnd { comment: format!("before this access{}", self.behind(access)), ..WaitEnd::default() };
+        s.mend = self.lines(Join::Host, (previous, access), &first, &then);
+    }
+
+    /// The waits that are there, and why they order nothing.
+    fn waits_around(&mut self, s: &mut Synchronisation, raw: &RawFinding, previous: &Side, access: &Side) {
+        let (p, a) = (&previous.stream, &access.stream);
+        let (race, links) = (&raw.race, &raw.links);
         if let Some(link) = links.forward {
             let (waited, recorded) = (self.at(link.waited), self.at(link.recorded));
             let early =
@@ -171,6 +174,12 @@ impl Elaborator<'_> {
         if p.kind != LaneKind::Request && !race.latent {
             s.facts.extend(self.host_waited_elsewhere(&raw.around));
         }
+    }
+
+    /// Facts of the memory, of the kinds of the streams, and of the previous call.
+    fn memory_and_streams(&mut self, s: &mut Synchronisation, raw: &RawFinding, previous: &Side, access: &Side) {
+        let (p, a) = (&previous.stream, &access.stream);
+        let race = &raw.race;
         if !access.seen_by.is_empty() {
             s.facts.push("--host-accesses names the line of the host that writes there.".into());
         }
@@ -197,46 +206,43 @@ impl Elaborator<'_> {
                 previous.call
             ));
         }
-        let by_host = |name: &StreamName| matches!(name.kind, LaneKind::Host | LaneKind::Request);
-        if links.forward.is_none() && !race.latent && !by_host(a) && !by_host(p) {
+        if raw.links.forward.is_none() && !race.latent && !is_of_host(a) && !is_of_host(p) {
             s.facts.push(format!("{} never waited for an event of {}.", cap(&a.name), p.name));
         }
+    }
+
+    /// The wait that is missing, and the calls that would add it.
+    fn missing_wait(&mut self, s: &mut Synchronisation, raw: &RawFinding, previous: &Side, access: &Side) {
+        let (p, a) = (&previous.stream, &access.stream);
         let (first, second) = (self.behind(previous), self.behind(access));
         if p.kind == LaneKind::Request {
             s.missing = format!("The host does not wait until {} is complete.", p.name);
             let lines = vec![format!("{}  // before this access{second}", completion(&previous.call))];
             s.mend.push(MendingLines { api: Api::Runtime, lines });
-            return s;
+            return;
         }
-        if access.actor == Actor::Host || by_host(a) {
+        if access.actor == Actor::Host || is_of_host(a) {
             s.missing = format!("The host does not wait for {} to finish the previous access.", p.name);
             let place = match (access.actor, access.seen_by.is_empty()) {
                 (Actor::Host, false) => "before the host writes there".to_string(),
                 _ => format!("before this access{second}"),
             };
-            let first = WaitEnd { streams: vec![p.clone()], ..WaitEnd::default() };
             let then = WaitEnd { comment: place, ..WaitEnd::default() };
-            s.mend = self.lines(Join::Host, (previous, access), &first, &then);
-            return s;
+            s.mend = self.lines(Join::Host, (previous, access), &wait_end(p, String::new()), &then);
+            return;
         }
         s.missing = format!("Nothing makes {} wait until {} has finished the previous access.", a.name, p.name);
-        let end = |stream: &StreamName, comment: String| WaitEnd {
-            streams: vec![stream.clone()],
-            comment,
-            ..WaitEnd::default()
-        };
-        let (first, then) =
-            (end(p, format!("after the previous access{first}")), end(a, format!("before this access{second}")));
+        let first = wait_end(p, format!("after the previous access{first}"));
+        let then = wait_end(a, format!("before this access{second}"));
         s.mend = self.lines(Join::Event, (previous, access), &first, &then);
         // On the block's own stream `record_stream` does nothing: the new owner has to wait.
         let reused = raw.previous_allocation.is_some_and(|old| {
-            let foreign = old.stream != race.previous.site.stream;
+            let foreign = old.stream != raw.race.previous.site.stream;
             foreign && old.freed.is_some() && raw.allocation.is_some_and(|new| new.id != old.id)
         });
         if reused && let Some(torch) = s.mend.iter_mut().find(|mend| mend.api == Api::Torch) {
             torch.lines = vec![format!("tensor.record_stream({})  # before the tensor is freed", torch_name(p))];
         }
-        s
     }
 
     /// A call that failed, which would have ordered.
@@ -280,6 +286,39 @@ impl Elaborator<'_> {
         streams.dedup();
         streams.into_iter().map(|stream| self.stream(stream)).collect()
     }
+}
+
+/// A tensor whose block went back to PyTorch's pool too early.
+fn tensor_freed_early(s: &mut Synchronisation, previous: &Side, access: &Side) {
+    let (p, a) = (&previous.stream, &access.stream);
+    s.facts.push(format!(
+        "The tensor was freed while {} may still use it, without record_stream. This run's allocation got other memory; \
+         another run's may get this.",
+        p.name
+    ));
+    s.missing = format!("Neither record_stream nor a wait makes {} wait for {} in time.", a.name, p.name);
+    let lines = vec![
+        format!("tensor.record_stream({})  # before its last reference goes", torch_name(p)),
+        format!("{}.wait_stream({})  # or this, before it goes", torch_name(a), torch_name(p)),
+    ];
+    s.mend.push(MendingLines { api: Api::Torch, lines });
+}
+
+/// Two copies of one batch.
+fn members_of_one_batch(s: &mut Synchronisation) {
+    s.facts.push("Both are copies of one batch, which may run in any order.".into());
+    s.missing = "Nothing orders the members of a batch among themselves.".into();
+    s.mend.push(MendingLines { api: Api::Runtime, lines: vec!["split the batch into two calls".into()] });
+}
+
+/// An end of a wait on one stream.
+fn wait_end(stream: &StreamName, comment: String) -> WaitEnd {
+    WaitEnd { streams: vec![stream.clone()], comment, ..WaitEnd::default() }
+}
+
+/// Whether the host makes the accesses there, or a library for it.
+fn is_of_host(stream: &StreamName) -> bool {
+    matches!(stream.kind, LaneKind::Host | LaneKind::Request)
 }
 
 /// A node of a graph: `node 3 (scale)`.

@@ -6,7 +6,7 @@
 use super::build::Builder;
 use super::node::{Kind, LaneChoice, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Addr, Class, Mem, MemSpace, Op, Prefix, Pure, Reason, Src, SrcOperand};
+use crate::ir::{AccessKind, Addr, Class, Inst, Mem, MemSpace, Op, Prefix, Pure, Reason, Src, SrcOperand};
 use crate::ranges::graph::carries::{carry_source, sum_without_carries};
 use crate::ranges::graph::memory_accesses::sum64;
 use smallvec::SmallVec;
@@ -27,29 +27,137 @@ pub(crate) fn note(builder: &mut Builder<'_>, d: Def, n: NodeId) {
     }
 }
 
+/// One destination of an instruction that is taken as executed.
+struct Destination<'a> {
+    inst: &'a Inst,
+    /// Which of the destinations.
+    part: u8,
+    w: Width,
+    /// Block and index of the instruction.
+    b: u32,
+    i: u32,
+}
+
+impl Destination<'_> {
+    fn source(&self, k: usize) -> &SrcOperand {
+        &self.inst.srcs[k]
+    }
+
+    /// A source in the width of the destination; zero where there is none.
+    fn operand(&self, builder: &mut Builder<'_>, k: usize) -> NodeId {
+        match self.inst.srcs.get(k) {
+            Some(x) => builder.operand_w(x, self.w, self.b, self.i),
+            None => builder.konst(0, self.w),
+        }
+    }
+
+    fn operand32(&self, builder: &mut Builder<'_>, k: usize) -> NodeId {
+        builder.operand32(self.source(k), self.b, self.i)
+    }
+
+    fn operand64(&self, builder: &mut Builder<'_>, k: usize) -> NodeId {
+        builder.operand64(self.source(k), self.b, self.i)
+    }
+
+    /// Bytes of the destination.
+    fn bytes(&self) -> u8 {
+        if self.w == Width::W64 { 8 } else { 4 }
+    }
+}
+
 fn computed(builder: &mut Builder<'_>, d: Def, w: Width) -> NodeId {
     let Def::Inst { b, i, part, .. } = d else { return builder.opaque(Reason::Instruction, w, 0) };
     let Some(inst) = builder.ssa.inst(d) else { return builder.opaque(Reason::Instruction, w, b) };
-    let s: SmallVec<[SrcOperand; 4]> = inst.srcs.clone();
-    let o = |builder: &mut Builder<'_>, k: usize| match s.get(k) {
-        Some(x) => builder.operand_w(x, w, b, i),
-        None => builder.konst(0, w),
-    };
+    let to = &Destination { inst, part, w, b, i };
     match inst.op {
-        Op::Mov => builder.operand_w(&s[part as usize], w, b, i),
-        Op::Add if part == 0 => {
-            let t: SmallVec<[(NodeId, i64); 3]> = (0..s.len()).map(|k| (o(builder, k), 1)).collect();
-            builder.lin(&t, 0, w, b)
+        Op::Mov => builder.operand_w(to.source(usize::from(part)), w, b, i),
+        Op::Add | Op::Mad | Op::MadWide { .. } | Op::Lea { .. } if part == 0 => sum(builder, to),
+        Op::MulHi { signed } if part == 0 => high_product(builder, to, signed),
+        Op::LeaHi { shift, sx, x: false } => high_sum(builder, to, shift, sx),
+        Op::AddX | Op::LeaHi { x: true, .. } | Op::MadX => lone_high(builder, d, b),
+        Op::Funnel { right, hi, signed, wide, wraps } => {
+            funnel(builder, &inst.srcs, Pure::Funnel { right, hi, signed, wide, wraps }, b, i)
         }
-        Op::Mad if part == 0 => {
-            let (x, y, z) = (o(builder, 0), o(builder, 1), o(builder, 2));
+        Op::Shl => {
+            let (x, n) = (to.operand(builder, 0), to.operand32(builder, 1));
+            shl(builder, x, n, w, b)
+        }
+        Op::Shr { signed } => {
+            let (x, n) = (to.operand(builder, 0), to.operand32(builder, 1));
+            builder.add(Kind::Shr(signed, x, n), w, b)
+        }
+        Op::Lop3 { lut } if part == 0 => {
+            let (x, y, z) = (to.operand(builder, 0), to.operand(builder, 1), to.operand(builder, 2));
+            builder.add(Kind::Lop3(lut, x, y, z), w, b)
+        }
+        Op::MinMax { .. } | Op::Sel => choice(builder, to),
+        Op::Abs => {
+            let x = to.operand(builder, 0);
+            builder.add(Kind::Abs(x), w, b)
+        }
+        Op::Div { signed } => {
+            let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
+            builder.add(Kind::Div(signed, x, y), w, b)
+        }
+        Op::Rem { signed } => {
+            let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
+            builder.add(Kind::Rem(signed, x, y), w, b)
+        }
+        Op::Ext { bits, signed } => ext(builder, to.source(0), bits, signed, w, b, i),
+        Op::Pack => {
+            let l = builder.ssa.source(to.source(0).src, b, i);
+            let h = builder.ssa.source(to.source(1).src, b, i);
+            builder.node64(l, h)
+        }
+        Op::Unpack => {
+            let x = to.operand64(builder, 0);
+            if part == 0 { builder.low(x, b) } else { builder.high(x, b) }
+        }
+        Op::Prmt => {
+            let (x, y, z) = (to.operand(builder, 0), to.operand(builder, 1), to.operand(builder, 2));
+            builder.add(Kind::Prmt(x, y, z), w, b)
+        }
+        Op::Shuffle { mode } => {
+            let x = builder.operand_w(to.source(0), w, b, i);
+            let (lane, within) = (to.operand32(builder, 1), to.operand32(builder, 2));
+            builder.add(Kind::OtherLane(x, LaneChoice { mode, lane, within }), w, b)
+        }
+        Op::Pure(f) => {
+            let of = [0, 1, 2].map(|k| match inst.srcs.get(k) {
+                Some(o) if f.is_wide(k) => builder.operand64(o, b, i),
+                Some(o) => builder.operand32(o, b, i),
+                None => builder.konst(0, Width::W32),
+            });
+            pure(builder, f, of, w, b)
+        }
+        Op::Bounded { lo, hi } => builder.add(Kind::Bounded(lo, hi), w, b),
+        Op::ParamIndexed { off, bytes, signed } => indexed_parameter(builder, to, off, bytes, signed),
+        Op::Mem(ref m) => loaded(builder, to, m),
+        Op::Loaded(off) => {
+            if w != Width::W64 {
+                return builder.opaque(Reason::Loaded, w, b);
+            }
+            let words = builder.ssa.f.class(inst.dsts[usize::from(part)]) != Class::W64;
+            let addr = sum64(builder, &inst.srcs, off + if words { 4 } else { 8 } * i64::from(part), b, i);
+            builder.add(Kind::Loaded(addr), w, b)
+        }
+        Op::Rcp | Op::IntToFloat { .. } => builder.opaque(Reason::Float, w, b),
+        Op::Unknown(r) => builder.opaque(r, w, b),
+        _ => builder.opaque(Reason::Instruction, w, b),
+    }
+}
+
+/// A sum of multiples: additions, and products that are added to.
+fn sum(builder: &mut Builder<'_>, to: &Destination<'_>) -> NodeId {
+    let &Destination { w, b, .. } = to;
+    match to.inst.op {
+        Op::Mad => {
+            let (x, y, z) = (to.operand(builder, 0), to.operand(builder, 1), to.operand(builder, 2));
             let p = product(builder, x, y, w, b);
             builder.lin(&[(p, 1), (z, 1)], 0, w, b)
         }
-        Op::MadWide { signed } if part == 0 => {
-            let x = builder.operand32(&s[0], b, i);
-            let y = builder.operand32(&s[1], b, i);
-            let z = builder.operand64(&s[2], b, i);
+        Op::MadWide { signed } => {
+            let (x, y, z) = (to.operand32(builder, 0), to.operand32(builder, 1), to.operand64(builder, 2));
             let p = match (builder.const_of(x), builder.const_of(y)) {
                 (_, Some(c)) => {
                     let x = builder.extend(signed, x, b);
@@ -63,190 +171,120 @@ fn computed(builder: &mut Builder<'_>, d: Def, w: Width) -> NodeId {
             };
             builder.lin(&[(p, 1), (z, 1)], 0, Width::W64, b)
         }
-        Op::MulHi { signed } if part == 0 => {
-            let (x, y) = (o(builder, 0), o(builder, 1));
-            // The addend is 64 bits wide: division by a constant or a prepared divisor adds the
-            // dividend to the high word.
-            let z = match s.get(2) {
-                Some(z) if !z.is_imm(0) => builder.operand64(z, b, i),
-                _ => builder.konst(0, Width::W64),
-            };
-            if builder.const_of(z) == Some(0) {
-                builder.add(Kind::MulHi(signed, x, y), w, b)
-            } else if w == Width::W32 {
-                let p = builder.add(Kind::MulWide(signed, x, y), Width::W64, b);
-                let sum = builder.lin(&[(p, 1), (z, 1)], 0, Width::W64, b);
-                builder.add(Kind::Hi(sum), w, b)
-            } else {
-                builder.opaque(Reason::Bits, w, b)
-            }
-        }
-        Op::Lea { shift } if part == 0 => {
-            let (x, y) = (o(builder, 0), o(builder, 1));
+        Op::Lea { shift } => {
+            let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
             builder.lin(&[(x, 1i64.wrapping_shl(u32::from(shift))), (y, 1)], 0, w, b)
         }
-        Op::LeaHi { shift, sx, x: false } => {
-            let lo = builder.operand32(&s[0], b, i);
-            let v = if sx {
-                builder.extend(true, lo, b)
-            } else {
-                let l = builder.ssa.source(s[0].src, b, i);
-                let h = builder.ssa.source(s.get(2).map_or(Src::Imm(0), |x| x.src), b, i);
-                if s[0].prefix == Prefix::None {
-                    builder.node64(l, h)
-                } else {
-                    builder.opaque(Reason::Bits, Width::W64, b)
-                }
-            };
-            let v = builder.lin(&[(v, 1i64.wrapping_shl(u32::from(shift)))], 0, Width::W64, b);
-            let h = builder.high(v, b);
-            let y = builder.operand32(&s[1], b, i);
-            builder.lin(&[(h, 1), (y, 1)], 0, Width::W32, b)
+        _ => {
+            let t: SmallVec<[(NodeId, i64); 3]> =
+                (0..to.inst.srcs.len()).map(|k| (to.operand(builder, k), 1)).collect();
+            builder.lin(&t, 0, w, b)
         }
-        Op::AddX | Op::LeaHi { x: true, .. } | Op::MadX => lone_high(builder, d, b),
-        Op::Funnel { right, hi, signed, wide, wraps } => {
-            funnel(builder, &s, Pure::Funnel { right, hi, signed, wide, wraps }, b, i)
-        }
-        Op::Shl => {
-            let x = o(builder, 0);
-            let n = builder.operand32(&s[1], b, i);
-            shl(builder, x, n, w, b)
-        }
-        Op::Shr { signed } => {
-            let x = o(builder, 0);
-            let n = builder.operand32(&s[1], b, i);
-            builder.add(Kind::Shr(signed, x, n), w, b)
-        }
-        Op::Lop3 { lut } if part == 0 => {
-            let (x, y, z) = (o(builder, 0), o(builder, 1), o(builder, 2));
-            builder.add(Kind::Lop3(lut, x, y, z), w, b)
-        }
-        Op::MinMax { signed } => {
-            let (x, y) = (o(builder, 0), o(builder, 1));
-            let p = builder.pred_operand(&s[2], b, i);
-            match builder.const_of(p) {
-                Some(c) => builder.add(Kind::MinMax(c != 0, signed, x, y), w, b),
-                None => {
-                    let m = builder.add(Kind::MinMax(true, signed, x, y), w, b);
-                    let n = builder.add(Kind::MinMax(false, signed, x, y), w, b);
-                    builder.add(Kind::Sel(p, m, n), w, b)
-                }
-            }
-        }
-        Op::Abs => {
-            let x = o(builder, 0);
-            builder.add(Kind::Abs(x), w, b)
-        }
-        Op::Sel => {
-            let p = builder.pred_operand(&s[2], b, i);
-            let (x, y) = (o(builder, 0), o(builder, 1));
-            match builder.const_of(p) {
-                Some(0) => y,
-                Some(_) => x,
-                None => builder.add(Kind::Sel(p, x, y), w, b),
-            }
-        }
-        Op::Div { signed } => {
-            let (x, y) = (o(builder, 0), o(builder, 1));
-            builder.add(Kind::Div(signed, x, y), w, b)
-        }
-        Op::Rem { signed } => {
-            let (x, y) = (o(builder, 0), o(builder, 1));
-            builder.add(Kind::Rem(signed, x, y), w, b)
-        }
-        Op::Ext { bits, signed } => ext(builder, &s[0], bits, signed, w, b, i),
-        Op::Pack => {
-            if let (Src::Var(l), Src::Var(h), Prefix::None, Prefix::None) =
-                (s[0].src, s[1].src, s[0].prefix, s[1].prefix)
-            {
-                let (l, h) = (builder.ssa.source(Src::Var(l), b, i), builder.ssa.source(Src::Var(h), b, i));
-                return builder.node64(l, h);
-            }
-            let l = builder.ssa.source(s[0].src, b, i);
-            let h = builder.ssa.source(s[1].src, b, i);
+    }
+}
+
+/// The high word of a product. The addend is 64 bits wide: division by a constant or a prepared
+/// divisor adds the dividend to the high word.
+fn high_product(builder: &mut Builder<'_>, to: &Destination<'_>, signed: bool) -> NodeId {
+    let &Destination { w, b, .. } = to;
+    let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
+    let z = match to.inst.srcs.get(2) {
+        Some(z) if !z.is_imm(0) => to.operand64(builder, 2),
+        _ => builder.konst(0, Width::W64),
+    };
+    if builder.const_of(z) == Some(0) {
+        builder.add(Kind::MulHi(signed, x, y), w, b)
+    } else if w == Width::W32 {
+        let p = builder.add(Kind::MulWide(signed, x, y), Width::W64, b);
+        let sum = builder.lin(&[(p, 1), (z, 1)], 0, Width::W64, b);
+        builder.add(Kind::Hi(sum), w, b)
+    } else {
+        builder.opaque(Reason::Bits, w, b)
+    }
+}
+
+/// The high word of a shifted value, and a word added to it.
+fn high_sum(builder: &mut Builder<'_>, to: &Destination<'_>, shift: u8, sx: bool) -> NodeId {
+    let &Destination { b, i, .. } = to;
+    let lo = to.operand32(builder, 0);
+    let v = if sx {
+        builder.extend(true, lo, b)
+    } else {
+        let l = builder.ssa.source(to.source(0).src, b, i);
+        let h = builder.ssa.source(to.inst.srcs.get(2).map_or(Src::Imm(0), |x| x.src), b, i);
+        if to.source(0).prefix == Prefix::None {
             builder.node64(l, h)
+        } else {
+            builder.opaque(Reason::Bits, Width::W64, b)
         }
-        Op::Unpack => {
-            let x = builder.operand64(&s[0], b, i);
-            if part == 0 { builder.low(x, b) } else { builder.high(x, b) }
-        }
-        Op::Prmt => {
-            let (x, y, z) = (o(builder, 0), o(builder, 1), o(builder, 2));
-            builder.add(Kind::Prmt(x, y, z), w, b)
-        }
-        Op::Shuffle { mode } => {
-            let x = builder.operand_w(&s[0], w, b, i);
-            let (lane, within) = (builder.operand32(&s[1], b, i), builder.operand32(&s[2], b, i));
-            builder.add(Kind::OtherLane(x, LaneChoice { mode, lane, within }), w, b)
-        }
-        Op::Pure(f) => {
-            let of = [0, 1, 2].map(|k| match s.get(k) {
-                Some(o) if f.is_wide(k) => builder.operand64(o, b, i),
-                Some(o) => builder.operand32(o, b, i),
-                None => builder.konst(0, Width::W32),
-            });
-            pure(builder, f, of, w, b)
-        }
-        Op::Bounded { lo, hi } => builder.add(Kind::Bounded(lo, hi), w, b),
-        Op::ParamIndexed { off, bytes, signed } => {
-            let idx = builder.operand32(&s[0], b, i);
-            match builder.const_of(idx) {
-                Some(c) if bytes >= 4 => {
-                    let at = i64::from(off) + i64::from(c as u32 as i32) + 4 * i64::from(part);
-                    let k = if w == Width::W64 { 8 } else { 4 };
-                    match u16::try_from(at) {
-                        Ok(at) => builder.add(Kind::Param(at, k), w, b),
-                        Err(_) => builder.opaque(Reason::Constant, w, b),
-                    }
-                }
-                _ if bytes >= 4 => {
-                    let k = if w == Width::W64 { 8 } else { 4 };
-                    builder.add(Kind::ParamIndexed(off + 4 * i32::from(part), k, false, idx), w, b)
-                }
-                _ => builder.add(Kind::ParamIndexed(off, bytes, signed, idx), w, b),
+    };
+    let v = builder.lin(&[(v, 1i64.wrapping_shl(u32::from(shift)))], 0, Width::W64, b);
+    let h = builder.high(v, b);
+    let y = to.operand32(builder, 1);
+    builder.lin(&[(h, 1), (y, 1)], 0, Width::W32, b)
+}
+
+/// One of two values by a predicate.
+fn choice(builder: &mut Builder<'_>, to: &Destination<'_>) -> NodeId {
+    let &Destination { w, b, i, .. } = to;
+    if let Op::MinMax { signed } = to.inst.op {
+        let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
+        let p = builder.pred_operand(to.source(2), b, i);
+        return match builder.const_of(p) {
+            Some(c) => builder.add(Kind::MinMax(c != 0, signed, x, y), w, b),
+            None => {
+                let m = builder.add(Kind::MinMax(true, signed, x, y), w, b);
+                let n = builder.add(Kind::MinMax(false, signed, x, y), w, b);
+                builder.add(Kind::Sel(p, m, n), w, b)
+            }
+        };
+    }
+    let p = builder.pred_operand(to.source(2), b, i);
+    let (x, y) = (to.operand(builder, 0), to.operand(builder, 1));
+    match builder.const_of(p) {
+        Some(0) => y,
+        Some(_) => x,
+        None => builder.add(Kind::Sel(p, x, y), w, b),
+    }
+}
+
+/// A parameter at an offset that the code computes.
+fn indexed_parameter(builder: &mut Builder<'_>, to: &Destination<'_>, off: i32, bytes: u8, signed: bool) -> NodeId {
+    let &Destination { part, w, b, .. } = to;
+    let idx = to.operand32(builder, 0);
+    match builder.const_of(idx) {
+        Some(c) if bytes >= 4 => {
+            let at = i64::from(off) + i64::from(c as u32 as i32) + 4 * i64::from(part);
+            match u16::try_from(at) {
+                Ok(at) => builder.add(Kind::Param(at, to.bytes()), w, b),
+                Err(_) => builder.opaque(Reason::Constant, w, b),
             }
         }
-        Op::Mem(Mem {
-            space: MemSpace::Local,
-            kind: crate::ir::AccessKind::Read,
-            bytes,
-            addr: Addr::Sum(ref a, off),
-        }) if bytes >= 4 => {
-            let n = near_address(builder, a, off, part, b, i);
+        _ if bytes >= 4 => builder.add(Kind::ParamIndexed(off + 4 * i32::from(part), to.bytes(), false, idx), w, b),
+        _ => builder.add(Kind::ParamIndexed(off, bytes, signed, idx), w, b),
+    }
+}
+
+/// The result of a memory access. Words of local memory, and of shared memory at a fixed address,
+/// are followed to what was stored there.
+fn loaded(builder: &mut Builder<'_>, to: &Destination<'_>, m: &Mem) -> NodeId {
+    let &Destination { part, w, b, i, .. } = to;
+    match (m.space, m.kind, &m.addr) {
+        (MemSpace::Local, AccessKind::Read, Addr::Sum(a, off)) if m.bytes >= 4 => {
+            let n = near_address(builder, a, *off, part, b, i);
             builder.has_local = true;
-            builder.add(Kind::LocalLoad(n, if w == Width::W64 { 8 } else { 4 }), w, b)
+            builder.add(Kind::LocalLoad(n, to.bytes()), w, b)
         }
-        Op::Mem(Mem {
-            space: MemSpace::Shared,
-            kind: crate::ir::AccessKind::Read,
-            addr: Addr::Sum(ref parts, off),
-            ..
-        }) if parts.is_empty() => {
+        (MemSpace::Shared, AccessKind::Read, Addr::Sum(parts, off)) if parts.is_empty() => {
             let at = off + 4 * i64::from(part);
             let Ok(at) = u32::try_from(at) else { return builder.opaque(Reason::Shared, w, b) };
             builder.has_shared = true;
-            builder.add(Kind::SharedLoad(at, if w == Width::W64 { 8 } else { 4 }), w, b)
+            builder.add(Kind::SharedLoad(at, to.bytes()), w, b)
         }
-        Op::Loaded(off) => {
-            let words = builder.ssa.f.class(inst.dsts[usize::from(part)]) != Class::W64;
-            if w != Width::W64 {
-                return builder.opaque(Reason::Loaded, w, b);
-            }
-            let addr = sum64(builder, &s, off + if words { 4 } else { 8 } * i64::from(part), b, i);
-            builder.add(Kind::Loaded(addr), w, b)
-        }
-        Op::Mem(ref m) => {
-            let r = match (m.space, m.kind) {
-                (MemSpace::Local, _) => Reason::Local,
-                (MemSpace::Shared | MemSpace::Generic, _) => Reason::Shared,
-                (_, kind) if kind.is_atomic() => Reason::AtomicResult,
-                _ => Reason::Loaded,
-            };
-            builder.opaque(r, w, b)
-        }
-        Op::Rcp | Op::IntToFloat { .. } => builder.opaque(Reason::Float, w, b),
-        Op::Unknown(r) => builder.opaque(r, w, b),
-        _ => builder.opaque(Reason::Instruction, w, b),
+        (MemSpace::Local, ..) => builder.opaque(Reason::Local, w, b),
+        (MemSpace::Shared | MemSpace::Generic, ..) => builder.opaque(Reason::Shared, w, b),
+        (_, kind, _) if kind.is_atomic() => builder.opaque(Reason::AtomicResult, w, b),
+        _ => builder.opaque(Reason::Loaded, w, b),
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
     use trace::{Epoch, StreamId, TimelineId};
 
     use super::*;
-    use detect::memory::{AccessKind, AllocationId, Extent, Site};
+    use detect::memory::{AccessKind, AllocationId, Exclusion, Extent, Site};
 
     fn access(stream: u32, kind: AccessKind, bytes: (u64, u64), allocation: u32, cause: Cause) -> Access {
         Access {
@@ -80,6 +80,7 @@ mod tests {
             extent: Extent::exact(bytes.0, bytes.1),
             allocation: AllocationId(allocation),
             site: Site { stream: StreamId(stream), ..Site::unknown(cause) },
+            exclusion: Exclusion::NONE,
         }
     }
 

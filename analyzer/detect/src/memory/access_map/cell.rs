@@ -7,7 +7,7 @@
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
 use crate::memory::Extent;
-use crate::memory::access::{Access, AccessKind, Site, Touch};
+use crate::memory::access::{Access, AccessKind, Exclusion, Site, Touch};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
@@ -89,9 +89,10 @@ impl<'a> New<'a> {
     /// than what is not, or under fewer locks. So does what some words in memory select.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
-        let excused = self.touch.site.lock.is_some_and(|new| !e.site.lock.is_some_and(|old| old.holds(new)));
-        let Site { guessed, conditional, selection, .. } = *self.touch.site;
-        let excused = excused || selection.is_some() && selection != e.site.selection;
+        let Exclusion { lock, selection } = *self.touch.exclusion;
+        let Site { guessed, conditional, .. } = *self.touch.site;
+        let excused = lock.is_some_and(|new| !e.exclusion().lock.is_some_and(|old| old.holds(new)))
+            || selection.is_some() && selection != e.exclusion().selection;
         if guessed && !e.site.guessed || conditional && !e.site.conditional || excused {
             return false;
         }
@@ -152,7 +153,8 @@ enum Verdict {
 fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     let touch = new.touch;
     if e.is_of(touch.epoch, touch.site.node) {
-        let selects = e.site.selection.is_some() && e.site.selection != touch.site.selection;
+        let selection = e.exclusion().selection;
+        let selects = selection.is_some() && selection != touch.exclusion.selection;
         if !selects && e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
             return Verdict::Redundant;
         }

@@ -3,7 +3,7 @@
 //! Owns that storage. Does not know where the pieces lie.
 
 use super::PlainAccess;
-use crate::memory::access::{Access, AccessKind, Cause, Site, Touch};
+use crate::memory::access::{Access, AccessKind, Cause, Exclusion, Rare, Site, Touch};
 use crate::memory::{AllocationId, Extent};
 use trace::Epoch;
 
@@ -16,7 +16,7 @@ pub(super) struct Held {
     allocation: AllocationId,
     start: u64,
     end: u64,
-    odd: Option<Box<Extent>>,
+    rare: Option<Box<Rare>>,
     /// Serial number among all accesses ever held.
     age: u64,
 }
@@ -24,16 +24,15 @@ pub(super) struct Held {
 impl Held {
     #[inline]
     fn new(touch: &Touch<'_>, age: u64) -> Self {
-        let Touch { epoch, kind, start, end, odd, allocation, site } = *touch;
-        let odd = odd.map(|extent| Box::new(extent.clone()));
-        Self { epoch, site: *site, kind, allocation, start, end, odd, age }
+        let Touch { epoch, kind, start, end, allocation, site, .. } = *touch;
+        Self { epoch, site: *site, kind, allocation, start, end, rare: Rare::of(touch), age }
     }
 
     /// An empty entry.
     fn nothing() -> Self {
         let site = Site::unknown(Cause::Kernel);
         let (epoch, kind, allocation) = (Epoch::default(), AccessKind::Read, AllocationId::NONE);
-        Self { epoch, site, kind, allocation, start: 0, end: 0, odd: None, age: 0 }
+        Self { epoch, site, kind, allocation, start: 0, end: 0, rare: None, age: 0 }
     }
 
     /// Overwrites this with an access, field by field: a whole one would be built elsewhere and
@@ -42,27 +41,35 @@ impl Held {
     fn become_of(&mut self, touch: &Touch<'_>, age: u64) {
         (self.epoch, self.site, self.kind, self.allocation) = (touch.epoch, *touch.site, touch.kind, touch.allocation);
         (self.start, self.end, self.age) = (touch.start, touch.end, age);
-        match (&mut self.odd, touch.odd) {
-            (Some(old), Some(extent)) => (**old).clone_from(extent),
-            (None, None) => {}
-            (old, extent) => *old = extent.map(|extent| Box::new(extent.clone())),
+        match (self.rare.as_deref_mut(), touch.odd) {
+            (Some(Rare { odd: Some(old), exclusion }), Some(extent)) => {
+                old.clone_from(extent);
+                *exclusion = *touch.exclusion;
+            }
+            _ => self.rare = Rare::of(touch),
         }
     }
 
     /// The access.
     pub(crate) fn access(&self) -> Access {
         let Self { epoch, kind, allocation, site, .. } = *self;
-        Access { epoch, kind, extent: self.extent(), allocation, site }
+        Access { epoch, kind, extent: self.extent(), allocation, site, exclusion: self.exclusion() }
+    }
+
+    /// What may keep its threads from those of another access.
+    #[inline]
+    pub(crate) fn exclusion(&self) -> Exclusion {
+        self.rare.as_deref().map_or(Exclusion::NONE, |rare| rare.exclusion)
     }
 
     /// Which bytes, when they are not exactly those from its first to its last.
     #[inline]
     pub(crate) fn odd(&self) -> Option<&Extent> {
-        self.odd.as_deref()
+        self.rare.as_deref()?.odd.as_ref()
     }
 
     pub(crate) fn extent(&self) -> Extent {
-        self.odd.as_deref().cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
+        self.odd().cloned().unwrap_or_else(|| Extent::exact(self.start, self.end))
     }
 
     /// Whether it belongs to this op, or to this node of this graph launch.
@@ -140,8 +147,8 @@ impl Pool {
         // Copied from memory that was not written just now: a recent store would stall the load.
         held.site = *new.site;
         (held.site.param, held.site.at) = (new.param, new.at);
-        if held.odd.is_some() {
-            held.odd = None;
+        if held.rare.is_some() {
+            held.rare = None;
         }
         number
     }
