@@ -36,6 +36,13 @@ pub(crate) fn side(access: &Access, lane: u32) -> Side {
     }
 }
 
+/// Whether one of two accesses is a plain read and the other an atomic operation.
+pub(crate) fn is_guess(a: &Access, b: &Access) -> bool {
+    let read = |access: &Access| kind_of(access) == Kind::Read && !access.is(Access::STRONG | Access::COPY);
+    let atomic = |access: &Access| kind_of(access) == Kind::Atomic;
+    read(a) && atomic(b) || read(b) && atomic(a)
+}
+
 /// Lanes of an access that are to be looked at together: one address, one epoch.
 pub(crate) struct Group<'a> {
     pub(crate) block: &'a Block,
