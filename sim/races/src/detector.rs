@@ -394,7 +394,7 @@ impl State {
                             let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
                             let alike = now.reach >> 4 == before.reach >> 4;
                             if !(strong && alike && group.reach_each_other(before)) {
-                                add(at, before, pair, group.evidence(before, pair.1));
+                                add(at, before, pair, group.evidence(before, pair));
                             }
                         }
                         unordered

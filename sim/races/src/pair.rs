@@ -165,8 +165,11 @@ impl Group<'_> {
         })
     }
 
-    pub(crate) fn evidence(&self, before: &Access, other: u32) -> Evidence {
+    pub(crate) fn evidence(&self, before: &Access, (lane, other): (u32, u32)) -> Evidence {
         let now = &self.access;
+        // Of the threads that a wide access is of, some may be known one by one.
+        let known = [Some(&self.block.threads[self.thread(lane)].known), self.met.as_ref()];
+        let named = |known: &Arc<Known>| known.names_threads(before.block, before.lanes, before.epoch);
         let plain = |access: &Access| !access.is(Access::STRONG);
         let same_warp = !before.is_wide() && (before.block, before.warp) == (now.block, now.warp);
         let copies = before.is(Access::COPY) || now.is(Access::COPY);
@@ -178,7 +181,7 @@ impl Group<'_> {
             lockstep: same_warp && !copies && (before.is(Access::WHOLE) || self.executing >> other & 1 != 0),
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
-            widened: before.is_wide() && !before.exact,
+            widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
         }
     }
 

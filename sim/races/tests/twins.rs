@@ -531,6 +531,23 @@ fn the_last_block_has_all_others_behind_it() {
     assert_eq!(run(true, true, false), 199);
 }
 
+/// Which threads a wide access is of is forgotten: who knows some of them may know them all.
+#[test]
+fn a_race_with_many_threads_of_which_some_are_known_is_possible() {
+    let run = |readers: u32, meet: bool| {
+        let mut s = Script::new(1, 128);
+        (0..readers).for_each(|thread| s.read((0, thread), DATA));
+        if meet {
+            let members: Vec<u32> = (0..readers).chain([100]).collect();
+            s.barrier(1, 0, &members, &[]);
+        }
+        s.write((0, 100), DATA);
+        races(&s).map(|race| race.0)
+    };
+    assert_eq!((run(40, true), run(40, false)), (None, Some(Certain)));
+    assert_eq!((run(64, true), run(64, false)), (Some(Possible), Some(Certain)));
+}
+
 /// The way to an atomic operation that the device lacks: read, compute, compare and swap.
 #[test]
 fn a_guess_in_front_of_a_compare_and_swap_is_checked_by_that() {
