@@ -352,7 +352,7 @@ const CASES: [Case; 26] = [
     both("async_copy_shared", 1, 64, Certain),
     both("named", 2, 128, Certain),
     both("early", 2, 64, Certain),
-    both("object", 2, 64, Certain),
+    both("object", 1, 64, Certain),
     both("matrix", 2, 128, Certain),
     both("raise", 2, 64, Benign),
 ];

@@ -53,6 +53,12 @@ impl Known {
         self.find(ALL, block).map_or(0, |known| known + 1)
     }
 
+    /// Whether single threads of some blocks are known up to an epoch.
+    pub(crate) fn names_threads(&self, first: u32, last: u32, epoch: u64) -> bool {
+        let of = |span: &Span| span.thread < AGENT && span.first <= last && first <= span.last && span.epoch >= epoch;
+        self.0.iter().any(of)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::{Known, Snapshot, join, union};
 use crate::events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
 use crate::grade::Evidence;
 use crate::locations::Location;
-use crate::pair::{Group, lanes, side};
+use crate::pair::{Group, is_guess, lanes, side};
 use crate::records::{Race, Records, Remedy};
 use crate::shadow::{Access, Shadow};
 use crate::threads::{Block, threads};
@@ -17,10 +17,14 @@ use crate::threads::{Block, threads};
 /// How the code of a launch is to be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
-    /// Accesses of different instructions by lanes of one warp do not race. Machine code has no
-    /// barrier of the warp where the compiler has proved that the lanes are together already, so
-    /// that nothing in it says which pairs the program has ordered.
-    pub warps_are_ordered: bool,
+    /// It is machine code, which does not say everything:
+    ///
+    /// - There is no barrier of the warp where the compiler has proved that the lanes are together
+    ///   already. So accesses of different instructions by lanes of one warp are not judged.
+    /// - Accesses to shared memory have no strength, and the assembler makes loops of a plain load
+    ///   and a compare-and-swap of atomic operations that shared memory lacks. So a plain read
+    ///   there and an atomic operation are not judged.
+    pub machine: bool,
 }
 
 /// What was not exact.
@@ -29,8 +33,8 @@ pub struct Inexact {
     /// Accesses that stand for those of more threads than there were; races with them are at most
     /// possible.
     pub widened: u64,
-    /// Pairs within a warp that are not reported for [`Reading::warps_are_ordered`].
-    pub within_warps: u64,
+    /// Pairs that are not judged for [`Reading::machine`].
+    pub unsaid: u64,
 }
 
 /// What barriers beyond a block have got, by the phase.
@@ -46,6 +50,9 @@ pub(crate) struct State {
     locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     records: Records,
+    /// Plain reads that are followed by an atomic operation of the same thread at the same place:
+    /// what a loop of compare-and-swaps begins with.
+    guesses: FxHashSet<u32>,
     inexact: Inexact,
     /// There is a barrier object somewhere.
     pub(crate) has_objects: bool,
@@ -64,7 +71,8 @@ impl Detector {
 
     /// The races so far, the surest first.
     pub fn races(&self) -> Vec<Race> {
-        self.state().records.races()
+        let state = self.state();
+        state.records.races(&state.guesses)
     }
 
     /// What was not exact so far.
@@ -110,8 +118,16 @@ impl MemoryEvents for Detector {
 
     fn exits(&self, lanes: Lanes) {
         let mut state = self.state();
-        let State { blocks, meetings, .. } = &mut *state;
+        let State { blocks, meetings, clusters, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        if !clusters.is_empty() {
+            // The cluster's barrier waits for threads that have not ended only.
+            let phases = meetings.entry((Meeting::Cluster, block.cluster)).or_default();
+            for at in threads(lanes.warp, lanes.mask) {
+                let next = block.phase(Meeting::Cluster, at) + 1;
+                phases.entry(next).or_default().0.push(block.snapshot(at));
+            }
+        }
         if let Some((phase, snapshot)) = block.exits(lanes) {
             meetings.entry((Meeting::Grid, 0)).or_default().entry(phase).or_default().0.push(snapshot);
         }
@@ -258,7 +274,7 @@ impl State {
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
         let (memory, number) = (access.memory, access.block);
-        let State { blocks, shadows, locations, records, inexact, .. } = self;
+        let State { blocks, shadows, locations, records, inexact, guesses, .. } = self;
         let Some(block) = blocks.get_mut(&number) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
@@ -309,7 +325,8 @@ impl State {
             flags |= Access::UNCHANGED;
         }
         // Copies have epochs of their own: the groups they are in.
-        let copies: Vec<(u64, u32)> = if access.asynchronous {
+        let (one, several) = ([(epoch, mask)], access.asynchronous);
+        let several: Vec<(u64, u32)> = if several {
             let mut groups: Vec<(u64, u32)> = Vec::new();
             for lane in lanes(mask) {
                 let group = block.open_group(access.warp as usize * LANES + lane as usize);
@@ -320,12 +337,13 @@ impl State {
             }
             groups
         } else {
-            vec![(epoch, mask)]
+            Vec::new()
         };
+        let copies = if several.is_empty() { &one[..] } else { &several };
         let mut released = false;
         let shadow = shadows.entry(memory).or_default();
         let shared = if let Memory::Shared(block) = memory { Some(block) } else { None };
-        for (epoch, mask) in copies {
+        for &(epoch, mask) in copies {
             let now = Access {
                 epoch,
                 block: number,
@@ -340,8 +358,8 @@ impl State {
                 Group { block, access: now, executing: access.executing, met: met.clone(), clusters: &self.clusters };
             let event = self.events;
             let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
-                if evidence.same_warp && self.reading.warps_are_ordered {
-                    inexact.within_warps += 1;
+                if self.reading.machine && (evidence.same_warp || shared.is_some() && is_guess(before, &now)) {
+                    inexact.unsaid += 1;
                     return;
                 }
                 let sides = [side(before, other), side(&now, lane)];
@@ -360,6 +378,10 @@ impl State {
             shadow.update(address, u64::from(access.size), |at, history| {
                 history.retain_mut(|before| {
                     released |= before.is(Access::STRONG) && before.is(Access::WRITE);
+                    let own = (before.block, before.warp) == (number, now.warp) && before.lanes & mask != 0;
+                    if own && is_guess(before, &now) && now.is(Access::WRITE) {
+                        guesses.insert(before.site);
+                    }
                     let unordered = if before.block == number
                         && !before.is(Access::COPY)
                         && !before.is_wide()
@@ -372,7 +394,7 @@ impl State {
                             let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
                             let alike = now.reach >> 4 == before.reach >> 4;
                             if !(strong && alike && group.reach_each_other(before)) {
-                                add(at, before, pair, group.evidence(before, pair.1));
+                                add(at, before, pair, group.evidence(before, pair));
                             }
                         }
                         unordered

@@ -31,6 +31,12 @@ pub(crate) struct Evidence {
     pub(crate) widened: bool,
 }
 
+/// The grade of a race of an atomic operation with a plain read that a compare-and-swap of the same
+/// thread follows. What was read is a guess only, which the compare-and-swap checks.
+pub(crate) fn of_guess(grade: Grade) -> Grade {
+    grade.min(Grade::Possible)
+}
+
 impl Evidence {
     pub(crate) fn grade(self) -> Grade {
         if self.same_value {

@@ -36,6 +36,13 @@ pub(crate) fn side(access: &Access, lane: u32) -> Side {
     }
 }
 
+/// Whether one of two accesses is a plain read and the other an atomic operation.
+pub(crate) fn is_guess(a: &Access, b: &Access) -> bool {
+    let read = |access: &Access| kind_of(access) == Kind::Read && !access.is(Access::STRONG | Access::COPY);
+    let atomic = |access: &Access| kind_of(access) == Kind::Atomic;
+    read(a) && atomic(b) || read(b) && atomic(a)
+}
+
 /// Lanes of an access that are to be looked at together: one address, one epoch.
 pub(crate) struct Group<'a> {
     pub(crate) block: &'a Block,
@@ -158,8 +165,11 @@ impl Group<'_> {
         })
     }
 
-    pub(crate) fn evidence(&self, before: &Access, other: u32) -> Evidence {
+    pub(crate) fn evidence(&self, before: &Access, (lane, other): (u32, u32)) -> Evidence {
         let now = &self.access;
+        // Of the threads that a wide access is of, some may be known one by one.
+        let known = [Some(&self.block.threads[self.thread(lane)].known), self.met.as_ref()];
+        let named = |known: &Arc<Known>| known.names_threads(before.block, before.lanes, before.epoch);
         let plain = |access: &Access| !access.is(Access::STRONG);
         let same_warp = !before.is_wide() && (before.block, before.warp) == (now.block, now.warp);
         let copies = before.is(Access::COPY) || now.is(Access::COPY);
@@ -171,7 +181,7 @@ impl Group<'_> {
             lockstep: same_warp && !copies && (before.is(Access::WHOLE) || self.executing >> other & 1 != 0),
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
-            widened: before.is_wide() && !before.exact,
+            widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
         }
     }
 

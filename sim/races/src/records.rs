@@ -1,10 +1,10 @@
 //! The races that were found: one record for each pair of instructions, with its example and its
 //! remedy. Owns what makes two races the same.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::events::{Kind, Scope};
-use crate::grade::Grade;
+use crate::grade::{Grade, of_guess};
 
 /// One side of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,9 +85,16 @@ impl Records {
         }
     }
 
-    /// All of them, the surest first.
-    pub(crate) fn races(&self) -> Vec<Race> {
+    /// All of them, the surest first. `guesses` are reads in front of a compare-and-swap.
+    pub(crate) fn races(&self, guesses: &FxHashSet<u32>) -> Vec<Race> {
         let mut races: Vec<Race> = self.races.values().map(|(race, _)| *race).collect();
+        for race in &mut races {
+            let is_guess =
+                |side: &Side| side.kind == Kind::Read && side.scope.is_none() && guesses.contains(&side.site);
+            if race.sides.iter().any(is_guess) && race.sides.iter().any(|side| side.kind == Kind::Atomic) {
+                race.grade = of_guess(race.grade);
+            }
+        }
         races.sort_by_key(|race| (std::cmp::Reverse(race.grade), race.sides, race.shared));
         races
     }

@@ -2,6 +2,8 @@
 //! histories that hold the past of the accessing thread and of its block; it leaves everything else
 //! to the detector.
 
+use std::cmp::Ordering;
+
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Strength, WarpAccess};
 use crate::pair::lanes;
@@ -22,14 +24,14 @@ impl State {
         {
             return all;
         }
-        let mut last = None;
-        for lane in lanes(all) {
-            let address = access.addresses[lane as usize];
-            // Lanes at one address are one access.
-            if last.is_some_and(|last| last >= address) {
-                return all;
-            }
-            last = Some(address);
+        // Lanes at one address are one access. Others mostly go upwards or downwards.
+        let mut steps = lanes(all)
+            .zip(lanes(all).skip(1))
+            .map(|(lane, next)| access.addresses[next as usize].cmp(&access.addresses[lane as usize]));
+        if let Some(first) = steps.next()
+            && (first == Ordering::Equal || steps.any(|step| step != first))
+        {
+            return all;
         }
         let Some(block) = self.blocks.get(&access.block) else { return all };
         let (shadow, cell) = (self.shadows.entry(access.memory).or_default(), access.size.trailing_zeros());

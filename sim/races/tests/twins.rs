@@ -365,6 +365,15 @@ fn clusters_meet_unless_the_arrival_is_relaxed() {
     };
     assert_eq!(run(true, 2), None);
     assert_eq!(run(false, 2), Some((Certain, Remedy::ClusterBarrier)));
+    // Threads that have ended are behind the next phase.
+    let mut s = Script::clustered(2, 32, 2);
+    s.shared((1, 5), 0, 16, Kind::Write);
+    s.exit((1, 5));
+    let rest = |block: u32| (0..32).filter(move |&thread| (block, thread) != (1, 5)).map(move |thread| (block, thread));
+    (0..2).flat_map(rest).for_each(|thread| s.arrive(Meeting::Cluster, thread, true));
+    (0..2).flat_map(rest).for_each(|thread| s.pass(Meeting::Cluster, thread));
+    s.shared((0, 3), 0, 16, Kind::Read);
+    assert_eq!(races(&s), None);
     // Between arrival and wait nothing is ordered.
     let mut s = Script::clustered(2, 32, 2);
     for block in 0..2 {
@@ -520,6 +529,42 @@ fn the_last_block_has_all_others_behind_it() {
     assert_eq!(run(false, true, true), 199);
     assert_eq!(run(true, false, true), 199);
     assert_eq!(run(true, true, false), 199);
+}
+
+/// Which threads a wide access is of is forgotten: who knows some of them may know them all.
+#[test]
+fn a_race_with_many_threads_of_which_some_are_known_is_possible() {
+    let run = |readers: u32, meet: bool| {
+        let mut s = Script::new(1, 128);
+        (0..readers).for_each(|thread| s.read((0, thread), DATA));
+        if meet {
+            let members: Vec<u32> = (0..readers).chain([100]).collect();
+            s.barrier(1, 0, &members, &[]);
+        }
+        s.write((0, 100), DATA);
+        races(&s).map(|race| race.0)
+    };
+    assert_eq!((run(40, true), run(40, false)), (None, Some(Certain)));
+    assert_eq!((run(64, true), run(64, false)), (Some(Possible), Some(Certain)));
+}
+
+/// The way to an atomic operation that the device lacks: read, compute, compare and swap.
+#[test]
+fn a_guess_in_front_of_a_compare_and_swap_is_checked_by_that() {
+    let run = |swap: bool, kind: Kind| {
+        let mut s = Script::new(2, 32);
+        for thread in [(0, 0), (1, 0)] {
+            s.read(thread, DATA);
+            if swap {
+                s.strong(thread, DATA, Kind::Atomic, RELAXED, Scope::Device);
+            }
+        }
+        s.access((1, 1), GLOBAL, DATA, 4, kind, Strength::Strong(RELAXED, Scope::Device));
+        s.races().iter().filter(|race| race.sides.iter().any(|side| side.site == 1)).map(|race| race.grade).max()
+    };
+    assert_eq!(run(true, Kind::Atomic), Some(Possible));
+    assert_eq!(run(false, Kind::Atomic), Some(Certain));
+    assert_eq!(run(false, Kind::Write), Some(Certain));
 }
 
 #[test]

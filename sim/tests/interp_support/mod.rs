@@ -255,7 +255,7 @@ impl Gpu {
 
     /// Has the next launches tell a new detector of races.
     pub fn detect(&self) -> &'static Detector {
-        let detector: &Detector = Box::leak(Box::new(Detector::new(Reading { warps_are_ordered: self.is_machine() })));
+        let detector: &Detector = Box::leak(Box::new(Detector::new(Reading { machine: self.is_machine() })));
         *self.device.detector.lock().unwrap() = Some(detector);
         detector
     }

@@ -20,6 +20,12 @@ use crate::operations::operands::Location;
 use crate::program::{LANES, Next};
 use crate::warp::Warp;
 
+/// What lanes store, and where the CPU finds what is there yet.
+struct Written<'a> {
+    words: Box<[[u64; 4]; LANES]>,
+    hosts: &'a [u64; LANES],
+}
+
 /// The kind of access that a detector sees.
 fn kind_of(kind: AccessKind, strength: u32) -> Kind {
     match kind {
@@ -54,7 +60,7 @@ pub(crate) fn addresses(
         w.observe(strength, device, size, kind, &asked);
     }
     if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
-        let written = stored.map(|stored| (stored, &*out));
+        let written = stored.map(|words| Written { words, hosts: out });
         tell(w, space, strength, mask, size, kind, &asked, written);
     }
     Ok(())
@@ -115,11 +121,11 @@ fn tell(
     size: u32,
     kind: AccessKind,
     asked: &[u64; LANES],
-    written: Option<(Box<[[u64; 4]; LANES]>, &[u64; LANES])>,
+    written: Option<Written<'_>>,
 ) {
     let Some(events) = w.env.events else { return };
     let (mut unchanged, mut alike) = (0, false);
-    if let Some((words, hosts)) = written.filter(|_| strength == PLAIN) {
+    if let Some(Written { words, hosts }) = written.filter(|_| strength == PLAIN) {
         each(mask, |l| {
             // SAFETY: the addresses were checked, and one thread runs all blocks of such a
             // launch.
