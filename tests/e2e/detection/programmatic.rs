@@ -33,7 +33,8 @@ fn judge(name: &str, code: &[&str], args: &[&str]) {
     let is_machine_code = code != PTX;
     let is_racy = |kernel: &&str| match kernel.split_once('_').expect("a prefix").0 {
         "racy" => true,
-        // The first is a race that the source does not have, the second a false alarm: see the program.
+        // The first is a race that the source does not have, the second a false alarm: see the
+        // program.
         "moved" | "warp" => is_machine_code,
         _ => false,
     };

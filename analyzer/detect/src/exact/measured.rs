@@ -75,8 +75,8 @@ pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Alloc
     }
 }
 
-/// Of a kernel that begins before it waits, what the code says of the bytes before the wait, as far as
-/// the measurement, which does not tell them apart, has bytes between them.
+/// Of a kernel that begins before it waits, what the code says of the bytes before the wait, as
+/// far as the measurement, which does not tell them apart, has bytes between them.
 pub fn before_wait(predicted: &Evaluated, measured: &Evaluated) -> Evaluated {
     let span = |bytes: &EffectExtent| match bytes {
         EffectExtent::Bounded { lo, hi, .. } | EffectExtent::Among { lo, hi } => Some((*lo, *hi)),
