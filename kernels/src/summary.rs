@@ -212,8 +212,8 @@ impl Summary {
         self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
     }
 
-    /// Those of them that threads come to which have not waited for the grids that the kernel depends
-    /// on: see [`KernelAccess::early`].
+    /// Those of them that threads come to which have not waited for the grids that the kernel
+    /// depends on: see [`KernelAccess::early`].
     pub fn early_instructions(&self) -> impl Iterator<Item = (AccessKind, u32)> {
         self.analysis.early()
     }

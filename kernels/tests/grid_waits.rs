@@ -1,6 +1,6 @@
 //! Programmatic dependent launch: which accesses threads make before they have waited for the grids
-//! that their kernel depends on. Generated kernels are run thread by thread, and the summary must say
-//! the same of each byte; forms of the trigger besides.
+//! that their kernel depends on. Generated kernels are run thread by thread, and the summary must
+//! say the same of each byte; forms of the trigger besides.
 
 use device_code::arch::Arch;
 use device_code::image::CodeRef;
@@ -283,7 +283,7 @@ fn a_trigger_is_before_the_wait_or_behind_it() {
         ("griddepcontrol.wait;\n", "griddepcontrol.launch_dependents;\n", "ld.global.u32 %v, [%at];\n");
     let guarded = "setp.lt.u32 %p1, %tid_, 5;\n@%p1 ";
     for (body, waits, early, triggers) in [
-        (format!("{read}"), false, false, Triggers::Never),
+        (read.to_owned(), false, false, Triggers::Never),
         (format!("{trigger}{read}"), false, false, Triggers::AtOnce),
         (format!("{wait}{read}"), true, false, Triggers::Never),
         (format!("{wait}{trigger}{read}"), true, false, Triggers::AfterWait),

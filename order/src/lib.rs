@@ -162,6 +162,7 @@ pub(crate) mod state;
 pub use crate::condition::AwaitedWord;
 pub use crate::start_clock::{ClockRef, ClockSnapshot, FastClock};
 pub use crate::state::devices::has_programmatic_launches;
+pub use crate::state::last_kernel::{Opens, Overlap};
 pub use crate::state::sync_vars::FoundValues;
-pub use engine::{Awaits, Engine, Opens, Options, Overlap};
+pub use engine::{Awaits, Engine, Options};
 pub use policy::Policy;

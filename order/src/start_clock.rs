@@ -24,34 +24,6 @@ pub(crate) enum ClockSource {
     Snapshot,
 }
 
-/// What had finished on a timeline when a kernel on it began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Began {
-    /// All up to this time.
-    pub(crate) upto: u64,
-    /// And what lies behind the first of these times, up to the second: kernels that ended without
-    /// a wait, though some before them may run.
-    pub(crate) also: (u64, u64),
-}
-
-impl Began {
-    /// All up to a time.
-    #[inline(always)]
-    pub(crate) fn after(upto: u64) -> Self {
-        Self { upto, also: (0, 0) }
-    }
-
-    /// And the op at this later time. (Of several that do not follow each other, those in between
-    /// count as finished.)
-    pub(crate) fn and(self, time: u64) -> Self {
-        if self.upto + 1 >= time {
-            return Self::after(time);
-        }
-        let first = if self.also == (0, 0) { time - 1 } else { self.also.0 };
-        Self { also: (first, time), ..self }
-    }
-}
-
 /// The start of one op.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpStart {
@@ -59,7 +31,7 @@ pub(crate) struct OpStart {
     pub(crate) own: u32,
     /// Time on it that had finished.
     pub(crate) own_upto: u64,
-    /// Later ops of it that had finished all the same: see [`Began`].
+    /// Later ops of it that had finished all the same: see [`crate::state::last_kernel::Began`].
     pub(crate) also: (u64, u64),
     /// Host ops that had been made.
     pub(crate) host_upto: u64,

@@ -2,21 +2,21 @@
 //! kernel depends on, and when the kernel lets dependent grids begin.
 //!
 //! Owns one transformation of the intermediate representation. It is done before the value graph is
-//! built. A block that is reached both before and behind a wait (`griddepcontrol.wait`) becomes two,
-//! so that blocks are of one kind: a thread has waited when it enters the block, or it has not. An
-//! access before the wait is then one in a block of the first kind, and the conditions under which
-//! it is made are those of the threads that have not waited: `if (warp == 0) wait();` leaves the
-//! other warps.
+//! built. A block that is reached both before and behind a wait (`griddepcontrol.wait`) becomes
+//! two, so that blocks are of one kind: a thread has waited when it enters the block, or it has
+//! not. An access before the wait is then one in a block of the first kind, and the conditions
+//! under which it is made are those of the threads that have not waited: `if (warp == 0) wait();`
+//! leaves the other warps.
 //!
-//! A wait is for one thread: PTX ISA, `griddepcontrol`, "causes the executing thread to wait". Other
-//! threads have it from a barrier of the block behind it. A barrier hands the wait on if the threads
-//! that wait come to it behind the wait only, and threads of the block that do not wait may be there
-//! too: a branch of which not all threads of a block take the same side leads to the wait, and
-//! dominates the barrier.
+//! A wait is for one thread: PTX ISA, `griddepcontrol`, "causes the executing thread to wait".
+//! Other threads have it from a barrier of the block behind it. A barrier hands the wait on if the
+//! threads that wait come to it behind the wait only, and threads of the block that do not wait may
+//! be there too: a branch of which not all threads of a block take the same side leads to the wait,
+//! and dominates the barrier.
 //!
 //! What errs: of a condition that depends on memory, threads of a block are taken to differ in it.
-//! Whether a barrier is for the whole block, or for the warp of a thread that waits, is not asked. A
-//! wait for a phase of an `mbarrier` counts as a wait: threads that copy hand over to those that
+//! Whether a barrier is for the whole block, or for the warp of a thread that waits, is not asked.
+//! A wait for a phase of an `mbarrier` counts as a wait: threads that copy hand over to those that
 //! calculate by it, and which of them have waited is not followed. All of this finds more accesses
 //! ordered.
 
@@ -25,8 +25,8 @@ use super::{Block, BlockId, Inst, KernelIr, Op, Special, Src, SrcOperand, Sync, 
 use crate::effects::Triggers;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Instructions of a kernel beyond which its code is not taken apart: all of it counts as behind the
-/// wait.
+/// Instructions of a kernel beyond which its code is not taken apart: all of it counts as behind
+/// the wait.
 const MAX_INSTS: usize = 60_000;
 
 /// Waits, and barriers, beyond which no barrier hands a wait on.
@@ -187,7 +187,8 @@ impl Pieces<'_> {
         KernelIr { blocks, waited_from: Some(waited_from), ..self.f.clone() }
     }
 
-    /// Whether a thread that leaves a piece has waited there; of a wait with a predicate, both ways.
+    /// Whether a thread that leaves a piece has waited there; of a wait with a predicate, both
+    /// ways.
     fn waits(&self, piece: BlockId, hand_on: &FxHashSet<u32>) -> &'static [bool] {
         match &self.segments[piece.0 as usize].end {
             End::Term(_) => &[false],
@@ -257,8 +258,8 @@ impl Pieces<'_> {
 enum Part {
     /// It has not waited.
     Before,
-    /// It has waited in the current iteration of this loop. The next iteration begins in another part:
-    /// a loop that is entered in its middle would be control flow without structure.
+    /// It has waited in the current iteration of this loop. The next iteration begins in another
+    /// part: a loop that is entered in its middle would be control flow without structure.
     In(u32),
     /// It has waited.
     Behind,

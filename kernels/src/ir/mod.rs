@@ -2,7 +2,8 @@
 //! kernel, calls already inlined, variables still mutable. (SSA is built lazily by `ranges/graph`.)
 //!
 //! Owns the data types (`op`, `operand`, `pure`, `reason`), the control-flow facts ([`cfg`]), and
-//! two transformations, `jump_threading` and `grid_wait`. Does not know encodings, nor the value of anything.
+//! two transformations, `jump_threading` and `grid_wait`. Does not know encodings, nor the value of
+//! anything.
 //!
 //! # For a front end
 //!

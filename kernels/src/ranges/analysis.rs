@@ -84,8 +84,9 @@ pub(super) struct AccessGroup {
 #[derive(Default)]
 pub(super) struct AccessGroups {
     all: Vec<AccessGroup>,
-    /// By kind, base, whether that is one of several, whether it is before the wait, and whether extents are bounded (these are
-    /// joined) or unknown: tables among the parameters have a base for each of their words.
+    /// By kind, base, whether that is one of several, whether it is before the wait, and whether
+    /// extents are bounded (these are joined) or unknown: tables among the parameters have a base
+    /// for each of their words.
     by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool, bool), usize>,
 }
 

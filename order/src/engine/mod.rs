@@ -5,11 +5,8 @@
 //! the crate explains the model and why it is sound.
 
 mod host_threads;
-mod overlap;
 mod queries;
 
-pub(crate) use overlap::LastKernel;
-pub use overlap::{Opens, Overlap};
 pub use queries::Awaits;
 
 use trace::{ContextId, Epoch, KernelId, Region, StreamId, StreamKind, ThreadId, TimelineId};
@@ -17,13 +14,14 @@ use trace::{ContextId, Epoch, KernelId, Region, StreamId, StreamKind, ThreadId, 
 use crate::clock::{Entry, FloorRef, TimelineSnapshot};
 use crate::id_map::IdMap;
 use crate::policy::Policy;
-use crate::start_clock::{Began, ClockSnapshot, ClockSource, OpStart};
+use crate::start_clock::{ClockSnapshot, ClockSource, OpStart};
 use crate::state::allocations::Allocations;
 use crate::state::devices::Devices;
 use crate::state::event::Event;
 use crate::state::graph_exec::{GraphExec, GraphFunction};
 use crate::state::host::Host;
 use crate::state::host_threads::HostThreads;
+use crate::state::last_kernel::{Began, LastKernel, Overlap};
 use crate::state::stream::{Stream, Streams};
 use crate::state::sync_vars::SyncVars;
 

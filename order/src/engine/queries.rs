@@ -2,7 +2,7 @@
 //!
 //! Does not change the engine, but for [`Engine::prepare_stream`].
 
-use trace::{Epoch, EventId, GraphExecId, HostFuncId, MemoryKind, Region, Space, StreamId, TimelineId};
+use trace::{Epoch, EventId, GraphExecId, HostFuncId, KernelId, MemoryKind, Region, Space, StreamId, TimelineId};
 
 use crate::condition::AwaitedWord;
 use crate::engine::Engine;
@@ -25,6 +25,20 @@ impl Engine {
     /// stream never seen.
     pub fn stream_time(&self, stream: StreamId) -> u64 {
         self.streams.find(stream).map_or(0, |slot| self.streams.slots[slot as usize].time)
+    }
+
+    /// The kernel that the next launch of a stream may overlap, if there is one.
+    pub fn kernel_before(&self, stream: StreamId) -> Option<KernelId> {
+        let s = &self.streams.slots[self.streams.find(stream)? as usize];
+        s.kernel_start.map(|_| s.kernel.kernel)
+    }
+
+    /// The clock of what a launch does before it waits for its predecessors, if it may overlap
+    /// them. `epoch`: that of the launch, which was the op applied last.
+    pub fn early_launch(&self, epoch: Epoch) -> Option<ClockRef<'_>> {
+        let (_, began) = self.early_launch.filter(|(of, _)| *of == epoch)?;
+        let start = OpStart { own_upto: began.upto, also: began.also, ..self.last };
+        Some(ClockRef::of_start(&self.host, &self.streams, start))
     }
 
     /// Number of an event's latest record: the value to pass back in [`trace::Op::EventReached`]'s

@@ -19,8 +19,8 @@ pub(crate) fn event_record_op(engine: &mut Engine, event: EventId, stream: Strea
             let kernel_start = engine.streams.slots[slot as usize].kernel_start;
             let epoch = engine.stream_op(stream);
             let s = &mut engine.streams.slots[slot as usize];
-            // Kernels overlap across it (see `engine::overlap`). Measured on non-blocking streams;
-            // on others it waits for the legacy stream, or that for it.
+            // Kernels overlap across it (see `state::last_kernel`). Measured on non-blocking
+            // streams; on others it waits for the legacy stream, or that for it.
             s.kernel_start = kernel_start.filter(|_| s.kind == StreamKind::NonBlocking);
             let now = s.snapshot(slot);
             engine.events.entry(event.0).or_default().set(now);

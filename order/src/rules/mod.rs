@@ -21,7 +21,7 @@ use trace::{
 };
 
 use crate::condition::Condition;
-use crate::engine::{Engine, Overlap};
+use crate::engine::Engine;
 use crate::rules::alloc_free::{alloc, free, free_array};
 use crate::rules::copies::{attributed_copy, bytes_known, copy, fill};
 use crate::rules::events::{context_record, context_wait, event_reached, event_record_op, stream_wait};
@@ -32,6 +32,7 @@ use crate::rules::host_sync::{
 };
 use crate::rules::stream_memops::semaphore_address;
 use crate::state::host::Guarantee;
+use crate::state::last_kernel::{Began, LastKernel, Overlap};
 use crate::state::left_values::LeftBytes;
 
 impl Engine {
@@ -68,6 +69,37 @@ impl Engine {
     pub fn apply_plain_launch(&mut self, stream: StreamId, kernel: KernelId, thread: ThreadId) -> Epoch {
         self.enter_launch(stream, thread);
         self.launch(stream, kernel, None)
+    }
+
+    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel of
+    /// which is known whether it waits. (Of any other [`Engine::apply`] takes it that it never
+    /// does.)
+    pub fn apply_overlapping_launch(
+        &mut self,
+        stream: StreamId,
+        kernel: KernelId,
+        thread: ThreadId,
+        overlap: Overlap,
+    ) -> Epoch {
+        self.enter_launch(stream, thread);
+        self.launch(stream, kernel, Some(overlap))
+    }
+
+    #[cold]
+    pub(crate) fn overlapping_launch(&mut self, slot: u32, kernel: KernelId, overlap: Overlap) -> Epoch {
+        let s = &self.streams.slots[slot as usize];
+        let all = Began::after(s.time);
+        // The programmatic dependency is on a kernel directly before; anything in between is waited
+        // for as usual.
+        let began = if s.kernel_start.is_some() { s.kernel.opened(overlap.before) } else { all };
+        let start = if overlap.waits { all } else { began };
+        let epoch = self.advance(slot, start.upto);
+        self.last.also = start.also;
+        self.early_launch = (overlap.waits && began != all).then_some((epoch, began));
+        let s = &mut self.streams.slots[slot as usize];
+        s.kernel_start = Some(start.upto);
+        s.kernel = LastKernel { kernel, time: epoch.time, began, waits: overlap.waits };
+        epoch
     }
 
     pub(crate) fn enter_launch(&mut self, stream: StreamId, thread: ThreadId) {

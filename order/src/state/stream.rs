@@ -6,8 +6,8 @@
 use trace::{ContextId, Epoch, StreamId, StreamKind};
 
 use crate::clock::{Clock, Entry, TimelineSnapshot};
-use crate::engine::LastKernel;
 use crate::id_map::IdMap;
+use crate::state::last_kernel::LastKernel;
 
 /// Position in a [`WorkList`] of something that is not in it.
 const ABSENT: u32 = u32::MAX;

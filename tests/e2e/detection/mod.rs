@@ -15,5 +15,6 @@ mod mpi;
 mod mpi_library;
 mod open_waits;
 mod picked_bytes;
+mod programmatic;
 mod random;
 mod recursion;

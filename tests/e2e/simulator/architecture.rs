@@ -63,8 +63,8 @@ fn code_for_a_newer_device_is_not_taken() {
     }
 }
 
-/// The attribute that CUB's merge sort sets on every device orders nothing away below 9.0, nor behind
-/// a kernel that does not trigger: code for older devices can not.
+/// The attribute that CUB's merge sort sets on every device orders nothing away below 9.0, nor
+/// behind a kernel that does not trigger: code for older devices can not.
 #[test]
 fn kernels_overlap_from_compute_capability_9_on() {
     let (Some(old), Some(new)) = (built("overlap", "sm_80"), built("overlap", "sm_90")) else { return };

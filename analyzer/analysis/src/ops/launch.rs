@@ -190,8 +190,8 @@ pub(super) fn launch(
     state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
 }
 
-/// How a launch with the attribute for it may overlap its predecessor, on a device with programmatic
-/// dependent launch. `None`: any other op.
+/// How a launch with the attribute for it may overlap its predecessor, on a device with
+/// programmatic dependent launch. `None`: any other op.
 #[inline]
 pub(crate) fn overlap(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_>) -> Option<Overlap> {
     match *op {

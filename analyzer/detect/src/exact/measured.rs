@@ -75,8 +75,8 @@ pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Alloc
     }
 }
 
-/// Of a kernel that begins before it waits, what the code says of the bytes before the wait, as far as
-/// the measurement, which does not tell them apart, has bytes between them.
+/// Of a kernel that begins before it waits, what the code says of the bytes before the wait, as
+/// far as the measurement, which does not tell them apart, has bytes between them.
 pub fn before_wait(predicted: &Evaluated, measured: &Evaluated) -> Evaluated {
     let span = |bytes: &EffectExtent| match bytes {
         EffectExtent::Bounded { lo, hi, .. } | EffectExtent::Among { lo, hi } => Some((*lo, *hi)),
@@ -87,7 +87,8 @@ pub fn before_wait(predicted: &Evaluated, measured: &Evaluated) -> Evaluated {
         EffectExtent::Unknown | EffectExtent::Scattered => None,
     };
     let is_touched = |early: &Effect| {
-        let of = measured.effects.iter().filter(|effect| effect.kind == early.kind);
+        // Code and measurement may differ in what they call atomic.
+        let of = measured.effects.iter().filter(|effect| effect.kind.writes() == early.kind.writes());
         of.map(|effect| (span(&early.bytes), span(&effect.bytes))).any(|spans| match spans {
             (Some(early), Some(effect)) => early.0 < effect.1 && effect.0 < early.1,
             _ => true,

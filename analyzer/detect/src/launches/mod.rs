@@ -6,8 +6,8 @@
 //! The files in the order of use: [`kernel_code`] is the interface to a kernel's code,
 //! [`image_reader`] its implementation by the crate `kernels` ([`held_files`] are the files it
 //! reads), [`effects`] the result, [`coalesce`] shortens the list of effects, and [`param_mask`]
-//! says which parameter bytes the result depends on. [`dependence`] is what code says of programmatic
-//! dependent launch.
+//! says which parameter bytes the result depends on. [`dependence`] is what code says of
+//! programmatic dependent launch.
 //!
 //! Two pairs know each other. [`effects`] and [`kernel_code`]: code produces effects, and the
 //! summary of a launch asks the code what is missing from them. [`effects`] and [`coalesce`]: a

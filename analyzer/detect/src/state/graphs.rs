@@ -4,8 +4,8 @@
 //! `analysis` applies the nodes at each launch.
 //!
 //! The order inside a graph is kept as clocks over *chains*. Every node continues the chain of one
-//! node it depends on, or begins a new chain, and its clock says how far each chain has got when it
-//! starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
+//! node it depends on, or begins a new chain, and its clock says how far each chain has got when
+//! it starts. That answers "before" in constant time. It takes `nodes * chains` numbers, which is
 //! little for the long and narrow graphs that programs record.
 
 use crate::launches::dependence::Dependence;
@@ -27,8 +27,9 @@ const CAPTURED: usize = 64;
 /// others.
 const PORT_TRIGGERED: u32 = 1;
 
-/// A dependency on the start of a node's blocks: it orders kernels that wait (`griddepcontrol.wait`
-/// waits for the whole node, as behind a trigger; seen on an H100), and no others.
+/// A dependency on the start of a node's blocks: it orders kernels that wait
+/// (`griddepcontrol.wait` waits for the whole node, as behind a trigger; seen on an H100), and no
+/// others.
 #[cfg(test)]
 const PORT_LAUNCHED: u32 = 2;
 
@@ -100,8 +101,8 @@ pub struct Inner {
 }
 
 impl Inner {
-    /// A clock takes in a node that has finished, and what had by then. `late`: that, if it is more
-    /// than when the node began.
+    /// A clock takes in a node that has finished, and what had by then. `late`: that, if it is
+    /// more than when the node began.
     fn join(&self, clock: &mut [u32], from: u32, late: Option<&Vec<u32>>) {
         let row = from as usize * self.chains;
         let finished = late.map_or(&self.clocks[row..row + self.chains], Vec::as_slice);
@@ -318,8 +319,8 @@ impl Graph {
     }
 
     /// A clock takes in what has finished when a node lets those begin that depend on its trigger,
-    /// or on the start of its blocks. The rules are those of a stream (`order`, `engine::overlap`),
-    /// and were measured with them.
+    /// or on the start of its blocks. The rules are those of a stream (`order`,
+    /// `state::last_kernel`), and were measured with them.
     fn opened(&self, inner: &Inner, clock: &mut [u32], from: u32, port: u32) {
         let node = &self.nodes[from as usize];
         let row = &inner.clocks[from as usize * inner.chains..(from as usize + 1) * inner.chains];

@@ -5,8 +5,8 @@
 //! missing between the places of a cause: that is `causes`.
 //!
 //! The files in the order of use: `api` is the interface of a call site, `lines` are its calls, and
-//! `finding` is the synchronisation between the two sides of one finding, with `overlap` for kernels
-//! that begin early.
+//! `finding` is the synchronisation between the two sides of one finding, with `overlap` for
+//! kernels that begin early.
 
 pub mod api;
 mod finding;

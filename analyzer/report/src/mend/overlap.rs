@@ -38,8 +38,8 @@ pub(super) fn overlapping(race: &Race, (previous, access): (&Side, &Side), s: &m
         ),
     });
     s.missing = format!("The threads of {name} that {does} these bytes do not wait first until {before} has ended.");
-    let where_ = place.map_or_else(|| "its first access to them".into(), |place| place);
-    let line = format!("cudaGridDependencySynchronize();  // in {name}, in each of these threads, before {where_}");
+    let before = place.as_deref().unwrap_or("its first access to them");
+    let line = format!("cudaGridDependencySynchronize();  // in {name}, in each of these threads, before {before}");
     s.mend.push(MendingLines { api: Api::Runtime, lines: vec![line] });
 }
 

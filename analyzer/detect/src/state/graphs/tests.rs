@@ -136,10 +136,10 @@ fn chain(form: &str, port: u32) -> Graph {
     graphs.take(exec).expect("defined")
 }
 
-/// Chains of kernels as they were measured, by edges from the trigger (they answer as launches of a
-/// stream do) and from the start of the blocks. Where one is behind the other, the clock may have
-/// told so, not the edge: it has to be so for the edges if the earlier one sleeps after its trigger,
-/// and none in between sleeps as long.
+/// Chains of kernels as they were measured, by edges from the trigger (they answer as launches of
+/// a stream do) and from the start of the blocks. Where one is behind the other, the clock may
+/// have told so, not the edge: it has to be so for the edges if the earlier one sleeps after its
+/// trigger, and none in between sleeps as long.
 #[test]
 fn nodes_begin_when_they_were_seen_to() {
     let mut asked = 0;

@@ -15,10 +15,7 @@
 //! - Records of events between the two kernels change nothing. Nor do waits for events that are
 //!   over; here they count as waits for the kernel too, which errs towards order.
 
-use trace::{Epoch, KernelId, StreamId, ThreadId};
-
-use crate::engine::Engine;
-use crate::start_clock::{Began, ClockRef, OpStart};
+use trace::KernelId;
 
 /// When a kernel lets the next launch begin that may overlap it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,8 +35,36 @@ pub struct Overlap {
     /// When that kernel lets it begin.
     pub before: Opens,
     /// Whether its own kernel waits: its accesses then count as made behind the wait, and those
-    /// made earlier are ordered by [`Engine::early_launch`].
+    /// made earlier are ordered by [`crate::Engine::early_launch`].
     pub waits: bool,
+}
+
+/// What had finished on a timeline when a kernel on it began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Began {
+    /// All up to this time.
+    pub(crate) upto: u64,
+    /// And what lies behind the first of these times, up to the second: kernels that ended without
+    /// a wait, though some before them may run.
+    pub(crate) also: (u64, u64),
+}
+
+impl Began {
+    /// All up to a time.
+    #[inline(always)]
+    pub(crate) fn after(upto: u64) -> Self {
+        Self { upto, also: (0, 0) }
+    }
+
+    /// And the op at this later time. (Of several that do not follow each other, those in between
+    /// count as finished.)
+    pub(crate) fn and(self, time: u64) -> Self {
+        if self.upto + 1 >= time {
+            return Self::after(time);
+        }
+        let first = if self.also == (0, 0) { time - 1 } else { self.also.0 };
+        Self { also: (first, time), ..self }
+    }
 }
 
 /// The kernel that a stream launched last.
@@ -47,11 +72,11 @@ pub struct Overlap {
 pub(crate) struct LastKernel {
     pub(crate) kernel: KernelId,
     /// Its time.
-    time: u64,
+    pub(crate) time: u64,
     /// What had finished when it began.
-    began: Began,
+    pub(crate) began: Began,
     /// Whether all before it has finished when it ends its own code.
-    waits: bool,
+    pub(crate) waits: bool,
 }
 
 impl Default for LastKernel {
@@ -68,7 +93,7 @@ impl LastKernel {
     }
 
     /// What has finished when the next launch begins that may overlap it.
-    fn opened(&self, opens: Opens) -> Began {
+    pub(crate) fn opened(&self, opens: Opens) -> Began {
         match opens {
             Opens::AtOnce => self.began,
             Opens::AfterWait if self.waits => Began::after(self.time - 1),
@@ -76,51 +101,5 @@ impl LastKernel {
             Opens::Never if self.waits => Began::after(self.time),
             Opens::Never => self.began.and(self.time),
         }
-    }
-}
-
-impl Engine {
-    /// Applies a launch whose attributes say that it may overlap its predecessor, by a kernel of
-    /// which is known whether it waits. (Of any other [`Engine::apply`] takes it that it never does.)
-    pub fn apply_overlapping_launch(
-        &mut self,
-        stream: StreamId,
-        kernel: KernelId,
-        thread: ThreadId,
-        overlap: Overlap,
-    ) -> Epoch {
-        self.enter_launch(stream, thread);
-        self.launch(stream, kernel, Some(overlap))
-    }
-
-    /// The kernel that the next launch of a stream may overlap, if there is one.
-    pub fn kernel_before(&self, stream: StreamId) -> Option<KernelId> {
-        let s = &self.streams.slots[self.streams.find(stream)? as usize];
-        s.kernel_start.map(|_| s.kernel.kernel)
-    }
-
-    /// The clock of what a launch does before it waits for its predecessors, if it may overlap them.
-    /// `epoch`: that of the launch, which was the op applied last.
-    pub fn early_launch(&self, epoch: Epoch) -> Option<ClockRef<'_>> {
-        let (_, began) = self.early_launch.filter(|(of, _)| *of == epoch)?;
-        let start = OpStart { own_upto: began.upto, also: began.also, ..self.last };
-        Some(ClockRef::of_start(&self.host, &self.streams, start))
-    }
-
-    #[cold]
-    pub(crate) fn overlapping_launch(&mut self, slot: u32, kernel: KernelId, overlap: Overlap) -> Epoch {
-        let s = &self.streams.slots[slot as usize];
-        let all = Began::after(s.time);
-        // The programmatic dependency is on a kernel directly before; anything in between is waited
-        // for as usual.
-        let began = if s.kernel_start.is_some() { s.kernel.opened(overlap.before) } else { all };
-        let start = if overlap.waits { all } else { began };
-        let epoch = self.advance(slot, start.upto);
-        self.last.also = start.also;
-        self.early_launch = (overlap.waits && began != all).then_some((epoch, began));
-        let s = &mut self.streams.slots[slot as usize];
-        s.kernel_start = Some(start.upto);
-        s.kernel = LastKernel { kernel, time: epoch.time, began, waits: overlap.waits };
-        epoch
     }
 }
