@@ -16,11 +16,13 @@
 
 use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
-use trace::{Epoch, MemoryKind, Region, TimelineId};
+use std::sync::Arc;
+use trace::{Epoch, HostFuncId, MemoryKind, Region, TimelineId};
 
 use crate::confidence::Weakness;
 use crate::memory::allocations::Home;
 use crate::memory::{Access, Allocations, Cause, Dim, Extent, Meet, Precision};
+use crate::state::graphs::{Graph, Inner};
 use crate::state::happens_before::Ordering;
 
 /// Maximum number of watches, as in the shim. The oldest make room.
@@ -50,7 +52,25 @@ pub struct HostWatch {
 pub struct HostWatches {
     by_number: FxHashMap<u32, HostWatch>,
     /// The latest launch of a graph with host functions on each timeline.
-    graph_launches: FxHashMap<TimelineId, u64>,
+    graph_launches: FxHashMap<TimelineId, GraphLaunch>,
+}
+
+/// A launch of a graph with host functions.
+#[derive(Debug, Default)]
+struct GraphLaunch {
+    /// Its time on its timeline.
+    time: u64,
+    /// The order of its nodes.
+    order: Option<Arc<Inner>>,
+    /// Its host functions: their nodes, and which they are, where it is said when they run.
+    functions: Vec<(u32, Option<HostFuncId>)>,
+}
+
+impl GraphLaunch {
+    /// Whether one of its nodes is over before another one begins, as far as edges say it.
+    fn before(&self, first: u32, second: u32) -> bool {
+        self.order.as_ref().is_none_or(|order| order.before(first, second))
+    }
 }
 
 impl HostWatches {
@@ -70,27 +90,70 @@ impl HostWatches {
         }
     }
 
-    /// Notes the launch of a graph with host functions.
-    pub fn graph_signals(&mut self, epoch: Epoch) {
-        self.graph_launches.insert(epoch.timeline, epoch.time);
+    /// Notes a host function of a graph that is launched. `func`: if it is said when it runs.
+    pub fn graph_signals(&mut self, epoch: Epoch, graph: &Graph, node: u32, func: Option<HostFuncId>) {
+        let launch = self.graph_launches.entry(epoch.timeline).or_default();
+        if launch.time != epoch.time || launch.functions.is_empty() {
+            *launch = GraphLaunch { time: epoch.time, order: graph.inner(), functions: Vec::new() };
+        }
+        launch.functions.push((node, func));
     }
 
-    /// Whether a graph with host functions that the host has not seen finish may follow this work.
-    /// `own`: the launch that asks, which does not count.
-    pub fn graph_follows(&self, work: Epoch, own: Option<Epoch>, ordering: &Ordering) -> bool {
-        let work = ordering.stream_epoch_of(work);
-        self.graph_launches.iter().any(|(timeline, time)| {
-            let graph = Epoch { timeline: *timeline, time: *time };
-            Some(graph) != own && (*timeline != work.timeline || *time >= work.time) && !ordering.host_saw(graph)
+    /// Whether a host function of a graph that the host has not seen finish may have told the host
+    /// that this work is over, because it comes after it. Functions of the graph that the work
+    /// belongs to come after it only by its edges. `own`: the function that asks, as the launch and
+    /// the node that it is. Those behind it have told it nothing, nor has its graph said anything
+    /// of other work.
+    pub fn graph_tells(&self, work: &Access, own: Option<(Epoch, u32)>, ordering: &Ordering) -> bool {
+        let at = ordering.stream_epoch_of(work.epoch);
+        self.graph_launches.iter().any(|(timeline, launch)| {
+            let graph = Epoch { timeline: *timeline, time: launch.time };
+            if ordering.host_saw(graph) {
+                return false;
+            }
+            let own = own.filter(|own| own.0 == graph).map(|own| own.1);
+            let Some(node) = work.site.node.checked_sub(1).filter(|_| at == graph) else {
+                return own.is_none() && (*timeline != at.timeline || launch.time >= at.time);
+            };
+            // Events order the nodes of a graph beside its edges, and such nodes have epochs of
+            // their own.
+            let by_events = at != work.epoch;
+            launch.functions.iter().any(|&(function, _)| {
+                let is_other = own.is_none_or(|own| function != own && !launch.before(own, function));
+                is_other && (by_events || launch.before(node, function))
+            })
         })
+    }
+
+    /// The host functions of its graph that this work is behind and that have not returned.
+    /// `is_pending`: whether one has not. Those of which it is never said when they run are
+    /// [`HostFuncId::NONE`].
+    pub fn functions_before(
+        &self,
+        work: &Access,
+        ordering: &Ordering,
+        is_pending: impl Fn(HostFuncId) -> bool,
+    ) -> Vec<HostFuncId> {
+        let at = ordering.stream_epoch_of(work.epoch);
+        let launch = self.graph_launches.get(&at.timeline).filter(|launch| launch.time == at.time);
+        let (Some(node), Some(launch)) = (work.site.node.checked_sub(1), launch) else { return Vec::new() };
+        let by_events = at != work.epoch;
+        let is_before = |function: u32| function != node && (by_events || launch.before(function, node));
+        let functions = launch.functions.iter().filter(|function| is_before(function.0)).map(|function| function.1);
+        functions.filter(|func| func.is_none_or(&is_pending)).map(|func| func.unwrap_or(HostFuncId::NONE)).collect()
+    }
+
+    /// Whether graphs with host functions were launched.
+    pub fn knows_graphs(&self) -> bool {
+        !self.graph_launches.is_empty()
     }
 
     /// Whether this work is behind a graph with host functions that the host has not seen finish.
     pub fn awaits_graph(&self, work: Epoch, ordering: &Ordering) -> bool {
         let work = ordering.stream_epoch_of(work);
-        self.graph_launches.get(&work.timeline).is_some_and(|&time| {
-            let graph = Epoch { timeline: work.timeline, time };
-            time < work.time && !ordering.host_saw(graph)
+        self.graph_launches.get(&work.timeline).is_some_and(|launch| {
+            let graph = Epoch { timeline: work.timeline, time: launch.time };
+            graph.time < work.time && !ordering.host_saw(graph)
         })
     }
 
@@ -110,7 +173,7 @@ impl HostWatches {
             || self
                 .graph_launches
                 .iter()
-                .any(|(timeline, time)| watch.may_follow(Epoch { timeline: *timeline, time: *time }))
+                .any(|(timeline, launch)| watch.may_follow(Epoch { timeline: *timeline, time: launch.time }))
         {
             return None;
         }

@@ -7,7 +7,8 @@
 //! access is *claimed* when
 //!
 //! - a test that it has passed says that a swap returned the value which it compared with: an equal
-//!   comparison, on each way that leads to the access;
+//!   comparison, on each way that leads to the access. These are several tests where `nvcc` has
+//!   unrolled a loop that probes. One that was passed in an earlier turn of a loop does not count;
 //! - that value is a constant or a parameter, and not the one that the swap stores. (A swap that
 //!   compares with a value it has read before is an update, and each thread succeeds in the end. A
 //!   swap of a value with itself is a load.)
@@ -18,13 +19,15 @@
 //! emptied it between the two kernels. So a claim lowers a finding and does not withdraw it.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{Cmp, Reason};
+use crate::ir::{BlockId, Cmp, Reason};
 use crate::ranges::domain::tape::gcd;
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Given, Graph, Kind, NodeId, Swap, Target};
 use crate::ranges::graph::provenance::Provenance;
 use crate::ranges::locks::{Held, Words, same_value};
 use crate::ranges::passed_tests::{Test, implied, passed};
+use crate::ranges::ways::Edge;
+use rustc_hash::FxHashMap;
 
 /// Joins that one value or condition is followed through.
 const MAX_JOINS: u32 = 4;
@@ -38,12 +41,37 @@ pub(super) fn mark(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>], origins: &
         return;
     }
     let claims = Claims { g, swaps };
+    let by_edge = claims.edges(branches);
     for (access, held) in g.accesses.iter().zip(held) {
         if !access.kind.is_atomic() && held.words.is_empty() {
             let tests = passed(g, cfg, branches, access);
-            held.claims = tests.into_iter().find_map(|test| claims.made_by(test, MAX_JOINS)).unwrap_or_default();
+            let by_test = tests.into_iter().find_map(|test| claims.made_by(test, MAX_JOINS));
+            held.claims = by_test.or_else(|| on_each_way(cfg, &by_edge, access.block)).unwrap_or_default();
         }
     }
+}
+
+/// The words that are claimed on the ways to a block, if each of them passes a claim. A way that
+/// comes back to the head of a loop is one that has come there from outside before.
+fn on_each_way(cfg: &Cfg, by_edge: &FxHashMap<Edge, Words>, to: BlockId) -> Option<Words> {
+    let (mut words, mut work) = (Words::new(), vec![to]);
+    let mut seen = vec![false; cfg.succs.len()];
+    while let Some(b) = work.pop() {
+        let before = cfg.outer_preds(b);
+        if before.is_empty() {
+            return None;
+        }
+        for from in before {
+            match by_edge.get(&(from, b)) {
+                Some(made) => {
+                    words.extend(made.iter().copied().filter(|word| !words.contains(word)).collect::<Words>())
+                }
+                None if !std::mem::replace(&mut seen[from.0 as usize], true) => work.push(from),
+                None => {}
+            }
+        }
+    }
+    (!words.is_empty()).then_some(words)
 }
 
 /// Whether a swap can claim its word: it changes the word, and nothing else may.
@@ -116,6 +144,23 @@ struct Claims<'a> {
 }
 
 impl Claims<'_> {
+    /// The words that are claimed where a branch is taken, or where it is not.
+    fn edges(&self, branches: &[Option<Branch>]) -> FxHashMap<Edge, Words> {
+        let mut found = FxHashMap::default();
+        for (b, branch) in (0_u32..).zip(branches) {
+            let Some(Branch { cond, taken, fall }) = *branch else { continue };
+            for (to, outcome) in [(taken, true), (fall, false)] {
+                let Some(to) = to.filter(|_| taken != fall) else { continue };
+                let mut tests = Vec::new();
+                implied(self.g, cond, outcome, &mut tests);
+                if let Some(words) = tests.into_iter().find_map(|test| self.made_by(test, MAX_JOINS)) {
+                    found.insert((BlockId(b), to), words);
+                }
+            }
+        }
+        found
+    }
+
     /// The words that are claimed when a test has its outcome; `None`: it is none of a claim.
     fn made_by(&self, (test, outcome): Test, joins: u32) -> Option<Words> {
         let g = self.g;

@@ -7,10 +7,17 @@ use tests::{build, run};
 /// Runs a program whose cases have allocations of their own sizes, and compares what is found in
 /// each with what the program says of it. How many cases there were.
 fn check(file: &str, host: impl Fn(&Value) -> bool) -> Option<usize> {
+    check_with(file, &[], &[], host)
+}
+
+/// The same with more options, and with words for the program.
+fn check_with(file: &str, options: &[&str], words: &[&str], host: impl Fn(&Value) -> bool) -> Option<usize> {
     let program = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17"])?;
-    let json = build::scratch(&file.replace('/', "-")).join("report.json");
-    let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--json"]);
-    let ended = run::end(command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
+    let name = [&[file][..], options].concat().join("-").replace('/', "-");
+    let json = build::scratch(&name).join("report.json");
+    let mut command = run::streamsan(["run", "--sim", "--host-accesses"]);
+    command.args(options).arg("--json").arg(&json).arg("--").arg(&program).args(words);
+    let ended = run::end(command.env_remove("LD_LIBRARY_PATH"));
     let text = std::fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}\n{}", ended.err));
     let report: Value = serde_json::from_str(&text).expect("JSON");
     let findings = report["findings"].as_array().expect("findings");
@@ -32,6 +39,22 @@ fn check(file: &str, host: impl Fn(&Value) -> bool) -> Option<usize> {
 fn a_host_function_of_a_graph_is_ordered_as_its_node() {
     let cases = check("sim/graph_functions.cu", |f| f["host"] == true);
     assert!(matches!(cases, None | Some(288)), "{cases:?}");
+}
+
+/// A function of a graph may tell what is before it in the graph, and no more, to the host and to
+/// the functions beside it.
+#[test]
+fn a_host_function_of_a_graph_tells_of_the_nodes_before_it() {
+    let cases = check("sim/graph_messages.cu", |f| f["host"] == true);
+    assert!(matches!(cases, None | Some(110)), "{cases:?}");
+}
+
+/// With timelines for threads, the locks of a function's thread say whether it may have waited for
+/// the host.
+#[test]
+fn a_host_function_of_a_graph_may_keep_work_from_beginning() {
+    let cases = check_with("sim/graph_messages.cu", &["--host-order", "threads"], &["threads"], |f| f["host"] == true);
+    assert!(matches!(cases, None | Some(10)), "{cases:?}");
 }
 
 /// Whatever the host does beside a host function that it does not wait for is found each time, not

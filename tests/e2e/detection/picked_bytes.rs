@@ -76,7 +76,7 @@ fn words_that_select_for_one_side_exclude_the_other() {
 #[test]
 fn elements_that_one_thread_claims_are_possible() {
     for code in ["ptx", "sass"] {
-        judge("sim/claims.cu", code, 138, |verdict, found| match verdict {
+        judge("sim/claims.cu", code, 162, |verdict, found| match verdict {
             "claims" | "locks" => !found.is_empty() && found.iter().all(|f| *f == ("possible", verdict)),
             _ => found.iter().any(|f| f.0 != "possible"),
         });

@@ -78,6 +78,32 @@ template <int H, int E, class W> __global__ void probes(W *words, int *owner, co
     if (H == FLAG && mine) owner[slot] = i;
 }
 
+// Looks at so many slots one after the other, in code without a loop (0: as many as are given, four at a turn).
+template <int H, int TURNS, class W> __global__ void unrolled(W *words, int *owner, const W *keys, int turns, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int slot = 0;
+    auto is_claimed = [&](int turn) {
+        slot = (i * 7 + 3 + turn) % SLOTS;
+        return (H == NARROW ? atomicCAS_block(&words[slot], W(0), keys[i]) : atomicCAS(&words[slot], W(0), keys[i])) == W(0);
+    };
+    if (TURNS == 0) {
+#pragma unroll 4
+        for (int turn = 0; turn < turns; turn++)
+            if (is_claimed(turn)) {
+                owner[slot] = i;
+                return;
+            }
+    }
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++)
+        if (is_claimed(turn)) {
+            owner[slot] = i;
+            return;
+        }
+    if (H == EVERYONE) owner[slot] = i;
+}
+
 template <class W> struct Slot { W word; int owner, count; };
 
 template <class W> struct Case {
@@ -120,6 +146,17 @@ template <int H, int E, class W, bool PROBES> void tables() {
     tables_of<H, E, W, PROBES, true>();
     if constexpr (H < EVERYONE) tables_of<H, E, W, PROBES, false>();
 }
+template <int H, int TURNS, class W, bool ONE> __attribute__((noinline)) void unrolled_of() {
+    Case<W> m;
+    unrolled<H, TURNS><<<KEYS / 32, 32, 0, a>>>(m.words, m.owner, m.keys, 6, KEYS);
+    unrolled<H, TURNS><<<KEYS / 32, 32, 0, b>>>(ONE ? m.words : m.others, m.owner, m.keys + KEYS, 6, KEYS);
+    const char *form = TURNS == 0 ? "by fours" : TURNS == 2 ? "two probes" : "six probes";
+    m.end(ONE && H == CLAIMER ? "claims" : "race", form, hows[H], ZERO, ONE ? "one table" : "two tables");
+}
+template <int TURNS, class W> void all_unrolled() {
+    unrolled_of<CLAIMER, TURNS, W, true>(), unrolled_of<CLAIMER, TURNS, W, false>();
+    unrolled_of<EVERYONE, TURNS, W, true>(), unrolled_of<NARROW, TURNS, W, true>();
+}
 template <int E, class W> void all() {
     tables<CLAIMER, E, W, false>(), tables<RETURNS, E, W, false>(), tables<NUMBER, E, W, false>(), tables<EVERYONE, E, W, false>();
     tables<LOSER, E, W, false>(), tables<EITHER, E, W, false>(), tables<LOOKS, E, W, false>(), tables<EMPTIES, E, W, false>();
@@ -131,6 +168,9 @@ template <int E, class W> void all() {
 int main() {
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
-    all<ZERO, int>(), all<ONES, unsigned>(), all<GIVEN, int>(), all<ZERO, Long>(), all<ONES, Long>(), all<GIVEN, Long>();
+    all<ZERO, int>(), all<ONES, unsigned>(), all<GIVEN, int>();
+    all_unrolled<0, int>(), all_unrolled<2, int>(), all_unrolled<6, int>();
+    all<ZERO, Long>(), all<ONES, Long>(), all<GIVEN, Long>();
+    all_unrolled<0, Long>(), all_unrolled<2, Long>(), all_unrolled<6, Long>();
     puts("done");
 }

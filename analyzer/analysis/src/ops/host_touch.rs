@@ -108,6 +108,16 @@ pub(super) fn host_touch(
         let judged = races.into_iter().filter_map(|r| touches.behind_function(&state.ordering, threads, r, func));
         state.races.extend(judged);
     }
+    if state.watches.knows_graphs() {
+        let races = std::mem::take(&mut state.races);
+        let threads = state.options.judging.host_threads && func.is_none();
+        let judged = races.into_iter().filter_map(|race| {
+            let is_pending = |other: HostFuncId| other != func && state.touches.knows_function(other);
+            let before = state.watches.functions_before(&race.previous, &state.ordering, is_pending);
+            if before.is_empty() { Some(race) } else { state.touches.behind_functions(threads, race, before) }
+        });
+        state.races.extend(judged);
+    }
     // A touch of a flag is a look at it, and may be meant.
     for race in state.races.iter().filter(|race| may_be_flag(&race.previous)) {
         state.touches.look_at(race.previous.epoch);
@@ -121,10 +131,9 @@ pub(super) fn host_touch(
             continue;
         }
         let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
-        // A node is not told by the functions of its own graph.
-        let own = node.map(|_| state.ordering.stream_epoch_of(epoch));
+        let own = node.map(|(_, index)| (state.ordering.stream_epoch_of(epoch), index));
         let told = senders.iter().any(|sender| !sender.unheard && may_follow(sender.epoch))
-            || state.watches.graph_follows(work.epoch, own, &state.ordering);
+            || state.watches.graph_tells(work, own, &state.ordering);
         if listens && may_tell(race) {
             state.touches.hear(race.previous.epoch);
         }

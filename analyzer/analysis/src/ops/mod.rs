@@ -288,9 +288,10 @@ fn launch_graph(
         let Some(node) = graph.node(index) else { continue };
         let Some(op) = node.op() else { continue };
         if let Op::HostFunc { func, address, .. } = op {
-            state.watches.graph_signals(epoch);
             // Of the others it is not said when they run.
-            if address != 0 && !state.gaps.any() {
+            let is_told = address != 0 && !state.gaps.any();
+            state.watches.graph_signals(epoch, &graph, index, is_told.then_some(func));
+            if is_told {
                 state.touches.function_launched(func, (exec, index), state.ordering.times());
             }
         }

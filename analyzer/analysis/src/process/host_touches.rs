@@ -126,13 +126,22 @@ impl HostTouches {
         let awaits = ordering.awaits_host_function(race.previous.epoch, func);
         match awaits {
             Awaits::No => Some(race),
-            Awaits::Yes if host_threads && func.is_none() && self.deferred.len() < MOST => {
+            Awaits::Yes => {
                 let before = ordering.host_functions_before(race.previous.epoch);
-                self.deferred.push((race, before));
-                None
+                self.behind_functions(host_threads && func.is_none(), race, before)
             }
-            Awaits::Yes | Awaits::Maybe => Some(possible_behind_function(race)),
+            Awaits::Maybe => Some(possible_behind_function(race)),
         }
+    }
+
+    /// The same, where the functions that have not returned are known. `later`: what their threads
+    /// know decides it.
+    pub(crate) fn behind_functions(&mut self, later: bool, race: Race, before: Vec<HostFuncId>) -> Option<Race> {
+        if !later || before.contains(&HostFuncId::NONE) || self.deferred.len() >= MOST {
+            return Some(possible_behind_function(race));
+        }
+        self.deferred.push((race, before));
+        None
     }
 
     /// Whether an op was enqueued before a host function. What was enqueued later may come after

@@ -14,6 +14,7 @@ use order::Opens;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::sync::Arc;
 use trace::{CallId, Dependency, GraphExecId, KernelId, Op, StackId, StreamId};
 
 /// Maximum size of a graph's order, in numbers (64 MiB). Beyond that, the remaining nodes count as
@@ -130,7 +131,7 @@ impl Inner {
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
-    inner: Option<Inner>,
+    inner: Option<Arc<Inner>>,
     /// Whether waits have been added to these nodes.
     is_replanned: bool,
     /// Whether its order is that of an assumption.
@@ -177,6 +178,11 @@ impl Graph {
         self.node(node).map_or(Dependence::ORDERED, |node| node.dependence)
     }
 
+    /// Its order, which outlives changes of its nodes. Call [`Graph::prepare`] first.
+    pub(crate) fn inner(&self) -> Option<Arc<Inner>> {
+        self.inner.clone()
+    }
+
     /// All nodes.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -184,7 +190,7 @@ impl Graph {
 
     /// The order is another one from now on, until the nodes change.
     pub fn assume(&mut self, inner: Inner) {
-        self.inner = Some(inner);
+        self.inner = Some(Arc::new(inner));
         self.is_assumed = true;
     }
 
@@ -230,7 +236,7 @@ impl Graph {
     pub(crate) fn prepare(&mut self) {
         if self.inner.is_none() {
             self.is_assumed = false;
-            self.inner = Some(self.order());
+            self.inner = Some(Arc::new(self.order()));
         }
     }
 
