@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A driver that takes longer to start hangs. Without persistence mode a start takes seconds for each
-/// GPU.
+/// A driver that takes longer to start hangs. Without persistence mode a start takes seconds for
+/// each GPU.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a probe printed, and how it ended.

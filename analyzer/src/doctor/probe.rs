@@ -27,7 +27,8 @@ struct Driver(Library);
 
 impl Driver {
     fn open() -> Result<Self, String> {
-        // SAFETY: the initialisers of a driver, or of the simulated one, are what any CUDA program runs.
+        // SAFETY: the initialisers of a driver, or of the simulated one, are what any CUDA program
+        // runs.
         let library = unsafe { Library::open(Some("libcuda.so.1"), RTLD_NOW | RTLD_GLOBAL) };
         library.map(Self).map_err(|error| error.to_string())
     }
