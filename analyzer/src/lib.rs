@@ -9,8 +9,8 @@
 //! Each uses those below it in this list only, as its `Cargo.toml` says.
 //!
 //! - This one: [`cli`] is the command line, [`launcher`] starts the program with the shim preloaded
-//!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, [`tools`] are
-//!   the other commands that read traces or code images, and [`doctor`] examines the machine.
+//!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, [`tools`]
+//!   are the other commands that read traces or code images, and [`doctor`] examines the machine.
 //! - `ingest` reads records, live or from a trace file, and feeds one `Analysis` a process.
 //! - `analysis` is one process under analysis: it takes each record through the crates below. Its
 //!   `rules` are those that a team has set itself, `ipc` compares processes that share memory. Its
