@@ -31,6 +31,7 @@ mod op;
 mod operand;
 mod pure;
 mod reason;
+pub(crate) mod system_fences;
 
 pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
 pub(crate) use op::{Cmp, MemSpace};
@@ -39,6 +40,8 @@ pub(crate) use operand::{Prefix, Src, SrcOperand};
 pub(crate) use pure::Pure;
 pub use pure::Rounding;
 pub use reason::Reason;
+pub use system_fences::SystemFences;
+pub(crate) use system_fences::SystemLoads;
 
 /// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -89,9 +92,11 @@ pub struct KernelIr {
     pub(crate) waits_for_dependency: bool,
     /// `griddepcontrol.launch_dependents` / PREEXIT is present.
     pub(crate) launches_dependents: bool,
-    /// A fence of system scope is present: it may talk to the host or to kernels of other devices
-    /// and processes while it runs.
-    pub(crate) system_fence: bool,
+    /// With a fence of system scope it may talk to the host or to kernels of other devices and
+    /// processes while it runs.
+    pub(crate) system_fences: SystemFences,
+    /// Its atomic loads of system scope.
+    pub(crate) system_loads: SystemLoads,
     /// An asynchronous copy may read less than its size and fill up with zeros.
     pub(crate) partial_copies: bool,
 }

@@ -25,7 +25,7 @@ fn space_number(space: AddressSpace) -> Option<u32> {
 
 /// Whether an access reaches other kernels atomically, as loads and stores carry it.
 fn strength_of(m: &MemOperand) -> u32 {
-    if m.strength == Strength::Device { STRONG } else { PLAIN }
+    if m.strength >= Strength::Device { STRONG } else { PLAIN }
 }
 
 /// Returns false when the instruction is of another family.
