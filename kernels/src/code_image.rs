@@ -4,14 +4,14 @@
 //! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{KernelIr, Reason};
+use crate::ir::{KernelIr, Reason, system_fences};
 use crate::launch_invariant;
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
 use crate::summary::Summary;
 use crate::summary_cache;
 use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
-use device_code::arch::Arch;
+use device_code::arch::{Arch, Generation};
 use device_code::image::cubin::{KernelCode, Symbol, SymbolKind};
 use device_code::image::{CodeRef, Cubin, Image, ImageError};
 use device_code::line_table::{LineTable, SourceLine};
@@ -76,6 +76,8 @@ pub struct CodeImage {
     cache: Option<Arc<Cache>>,
     /// What the cache knows the code by.
     content: OnceLock<u128>,
+    /// See [`never_update`].
+    functions_never_update: OnceLock<bool>,
     slots: Mutex<BTreeMap<String, Slot>>,
     hash: OnceLock<u64>,
     lines: OnceLock<LineTable>,
@@ -146,7 +148,8 @@ impl CodeImage {
             }
         };
         let (slots, lines) = (Mutex::new(BTreeMap::new()), OnceLock::new());
-        Ok(CodeImage { arch, code, names, cache: None, content, slots, hash, lines })
+        let functions_never_update = OnceLock::new();
+        Ok(CodeImage { arch, code, names, cache: None, content, functions_never_update, slots, hash, lines })
     }
 
     /// The same, but summaries are looked up in a cache first, and kept there.
@@ -265,7 +268,9 @@ impl CodeImage {
         let code_of = |part: &CodePart| cubin.sections()[part.section].data;
         let insts: Vec<sass::MachineInst> =
             parts.iter().flat_map(|part| sass::decode_all(generation, code_of(part), part.base)).collect();
-        let links = links(&cubin, kernel, &parts);
+        let mut links = links(&cubin, kernel, &parts);
+        links.pointers_never_update = insts.iter().any(|i| i.flow() == sass::Flow::Call(None))
+            && *self.functions_never_update.get_or_init(|| never_update(&cubin, generation));
         let code = Code {
             name,
             generation,
@@ -280,16 +285,14 @@ impl CodeImage {
             links: &links,
         };
         let mut f = lower_sass::lower(&code)?;
-        f.system_fence = parts.iter().any(|part| has_system_fence(code_of(part)));
+        for part in &parts {
+            let first = insts.partition_point(|i| i.pc < part.base);
+            system_fences::add_sass(&mut f.system_fences, code_of(part), &insts[first..]);
+        }
+        insts.iter().for_each(|i| f.system_loads.add_sass(i));
         f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Opcode::CopyAsync { zfill: true, .. }));
         Ok(f)
     }
-}
-
-/// Whether a `MEMBAR` of system scope is among these instructions: opcode 0x992, scope 3 in bits 76
-/// and 77 (sm_75 to sm_120, from `nvdisasm`).
-fn has_system_fence(code: &[u8]) -> bool {
-    code.chunks_exact(sass::INST_BYTES as usize).any(|i| i[0] == 0x92 && i[1] & 0xf == 0x9 && i[9] & 0x30 == 0x30)
 }
 
 /// Eight bytes at a time: images have megabytes.
@@ -408,4 +411,27 @@ fn links(cubin: &Cubin<'_>, kernel: &KernelCode<'_>, parts: &[CodePart]) -> Link
         l.branches.insert(b.pc, b.targets.clone());
     }
     l
+}
+
+/// Whether the image has functions, and none of them updates memory by atomics. A pointer leads to
+/// a function of its image; that of another image would have to be handed over in memory.
+fn never_update(cubin: &Cubin<'_>, generation: Generation) -> bool {
+    let code_of = |s: &Symbol| {
+        let section = cubin.sections().get(s.section?).filter(|section| section.executable)?;
+        let (start, end) = (usize::try_from(s.offset).ok()?, usize::try_from(s.offset.checked_add(s.size)?).ok()?);
+        section.data.get(start..end)
+    };
+    let updates = |code: &[u8]| {
+        let may = |i: sass::MachineInst| {
+            i.op == sass::Opcode::Unknown || i.mem.iter().any(|m| m.access == sass::MemEffect::Atomic)
+        };
+        sass::decode_all(generation, code, 0).into_iter().any(may)
+    };
+    let mut functions = cubin.symbols().iter().filter(|s| s.kind == SymbolKind::Function && s.section.is_some());
+    let mut some = false;
+    let none = functions.all(|s| {
+        some = true;
+        code_of(s).is_some_and(|code| !updates(code))
+    });
+    some && none
 }

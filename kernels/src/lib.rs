@@ -35,6 +35,7 @@ pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
     Reason, Selection, Triggers, WordExtent,
 };
+pub use crate::ir::SystemFences;
 pub use crate::summary_cache::Cache;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};

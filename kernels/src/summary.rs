@@ -8,9 +8,8 @@ use crate::effects::{
     AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, Param, Reason, SymbolRef, WordEffect,
     WordExtent,
 };
-use crate::ir::KernelIr;
 use crate::ir::cfg::Cfg;
-use crate::ir::{grid_wait, jump_threading};
+use crate::ir::{KernelIr, SystemFences, SystemLoads, grid_wait, jump_threading};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,8 @@ pub struct Summary {
     symbols: Vec<String>,
     constants: Vec<SymbolRef>,
     dependency: Dependency,
-    system_fence: bool,
+    system_fences: SystemFences,
+    system_loads: SystemLoads,
     partial_copies: bool,
     analysis: Analysis,
     #[serde(skip)]
@@ -62,7 +62,8 @@ impl Summary {
             symbols: f.symbols.clone(),
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency,
-            system_fence: f.system_fence,
+            system_fences: f.system_fences.clone(),
+            system_loads: f.system_loads,
             partial_copies: f.partial_copies,
             analysis,
             words: OnceLock::new(),
@@ -154,7 +155,26 @@ impl Summary {
     /// model).
     #[must_use]
     pub fn has_system_fence(&self) -> bool {
-        self.system_fence
+        self.system_fences != SystemFences::None
+    }
+
+    /// How those fences go with its atomic accesses.
+    #[must_use]
+    pub fn system_fences(&self) -> &SystemFences {
+        &self.system_fences
+    }
+
+    /// Whether it loads atomically, with the scope of the system, what the host or other devices
+    /// may store while it runs.
+    #[must_use]
+    pub fn has_system_loads(&self) -> bool {
+        self.system_loads.some
+    }
+
+    /// Whether such a load may acquire what came before the store.
+    #[must_use]
+    pub fn acquires(&self) -> bool {
+        self.system_loads.acquires
     }
 
     /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and

@@ -47,3 +47,4 @@ mod ranges_unfollowed_calls;
 mod ranges_wide_compares;
 mod sass_jumps;
 mod summary_cache;
+mod system_fences;

@@ -148,3 +148,52 @@ fn accesses_in_other_sections_have_their_own_lines() {
         assert!(lines.contains(&access), "{access:?} in {lines:?}");
     }
 }
+
+/// A kernel that calls a function by a pointer, and the function.
+fn by_pointer(sm: u16, body: &str, own: &str) -> String {
+    format!(
+        ".version 8.7\n.target sm_{sm}\n.address_size 64\n\
+         .func change(.param .b64 to)\n{{\n.reg .b64 %a;\n.reg .b32 %v;\nld.param.u64 %a, [to];\nmov.u32 %v, 5;\n\
+         {body}\nret;\n}}\n.visible .global .align 8 .u64 table[1] = {{change}};\n\
+         .visible .entry k(.param .u64 p, .param .u64 q)\n{{\n.reg .b64 %p, %q, %f;\n.reg .b32 %r;\n\
+         ld.param.u64 %p, [p];\nld.param.u64 %q, [q];\nmov.u32 %r, 7;\n{own}\nld.global.u64 %f, [table];\n{{\n\
+         .param .b64 to;\nst.param.b64 [to], %q;\ntype : .callprototype _ (.param .b64 _);\n\
+         call %f, (to), type;\n}}\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn a_pointer_leads_to_an_update_only_where_a_function_makes_one() {
+    let cases = [
+        ("st.global.u32 [%a], %v;", false),
+        ("ld.global.u32 %v, [%a];\nst.global.u32 [%a+4], %v;", false),
+        ("st.release.sys.global.u32 [%a], %v;", false),
+        ("red.global.add.u32 [%a], %v;", true),
+        ("atom.global.cas.b32 %v, [%a], %v, %v;\nst.global.u32 [%a+4], %v;", true),
+    ];
+    // What the kernel updates itself is its own matter.
+    for own in ["", "red.global.add.u32 [%p], %r;", "st.global.u32 [%p], %r;"] {
+        for (sm, (body, updates)) in [80, 90].into_iter().flat_map(|sm| cases.map(|case| (sm, case))) {
+            let text = by_pointer(sm, body, own);
+            let name = format!("by-pointer-{sm}-{}-{}.ptx", own.len(), body.len());
+            let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+                std::fs::write(&file, &text).expect("a file");
+            }
+            let code = tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")]);
+            let code = std::fs::read(code).expect("compiled");
+            for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
+                let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}\n{text}"));
+                let summary = image.summary("k").expect("summarised");
+                let params: Vec<u8> = [0x7f01_0000_0000u64, 0x7f02_0000_0000].map(u64::to_le_bytes).concat();
+                let mut found = Vec::new();
+                summary.evaluate(&LaunchArgs::new([1; 3], [32, 1, 1], &params), &mut found);
+                let anywhere = |kind| found.iter().any(|a| a.kind == kind && a.base == Base::Unknown);
+                assert!(anywhere(AccessKind::Read) && anywhere(AccessKind::Write), "{front} sm_{sm} {body}: {found:?}");
+                assert_eq!(anywhere(AccessKind::Atomic), updates, "{front} sm_{sm} {body}: {found:?}");
+                let own_update = found.iter().any(|a| a.kind == AccessKind::Atomic && a.base != Base::Unknown);
+                assert_eq!(own_update, own.starts_with("red"), "{front} sm_{sm} {own}: {found:?}");
+            }
+        }
+    }
+}

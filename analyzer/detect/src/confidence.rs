@@ -147,7 +147,8 @@ pub enum Weakness {
     /// The work was behind a wait of its stream for a value in memory that nobody had been seen to
     /// write, when the host touched the bytes: the host may write it.
     OpenWait,
-    /// The host may have learned through memory that the work was over: from a flag that a kernel
+    /// The host and the work may exchange messages through memory: the kernel loads a word that the
+    /// host stores, or the host may have learned that the work was over, from a flag that a kernel
     /// or a stream writes, or from a host function of a graph.
     Message,
     /// A condition decides whether one of the two runs: it is in a body of a conditional node.

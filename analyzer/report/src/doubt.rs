@@ -8,7 +8,7 @@ use crate::elaborate::Elaborator;
 use crate::finding::Inside;
 use crate::words::{DoubtSide, Known};
 use detect::confidence::{Confidence, Weakness, is_staged_copy};
-use detect::memory::{Access, Cause, Precision};
+use detect::memory::{Access, AccessKind, Cause, Precision};
 use detect::race::Race;
 use kernels::{Loss, LossRole, Reason};
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,9 @@ impl Elaborator<'_> {
             doubts.push(doubt);
         } else if doubts.is_empty() || race.weakness == Some(Weakness::Message) {
             let host = [previous, access].iter().any(|a| matches!(a.site.cause, Cause::Host | Cause::Message));
-            let why = if host {
+            let why = if host && access.kind == AccessKind::Write && previous.kind == AccessKind::AtomicRead {
+                "the kernel loads such words atomically, and nothing tells whether the host stores this one so"
+            } else if host {
                 "the host may have learned through memory that the previous access was over"
             } else {
                 IRREGULAR

@@ -263,8 +263,10 @@ pub enum Strength {
     Weak,
     /// Threads of the same block (`STRONG.CTA`, `STRONG.SM`).
     Block,
-    /// Threads of other kernels (`STRONG.GPU`, `STRONG.SYS`, `MMIO.SYS`).
+    /// Threads of other kernels of the device (`STRONG.GPU`).
     Device,
+    /// Those, and the host and other devices (`STRONG.SYS`, `MMIO.SYS`).
+    System,
 }
 
 /// A memory operand. The address is `base (64 bits when base64, else its 32 bits zero-extended) *

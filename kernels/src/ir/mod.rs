@@ -33,6 +33,7 @@ mod op;
 mod operand;
 mod pure;
 mod reason;
+pub(crate) mod system_fences;
 
 pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
 pub(crate) use op::{Cmp, MemSpace};
@@ -41,6 +42,8 @@ pub(crate) use operand::{Prefix, Src, SrcOperand};
 pub(crate) use pure::Pure;
 pub use pure::Rounding;
 pub use reason::Reason;
+pub use system_fences::SystemFences;
+pub(crate) use system_fences::SystemLoads;
 
 /// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -90,9 +93,11 @@ pub struct KernelIr {
     /// From this block on, threads have waited for the grids that their kernel depends on; in those
     /// before it they have not. `None`: no thread waits, or it is not told.
     pub(crate) waited_from: Option<u32>,
-    /// A fence of system scope is present: it may talk to the host or to kernels of other devices
-    /// and processes while it runs.
-    pub(crate) system_fence: bool,
+    /// With a fence of system scope it may talk to the host or to kernels of other devices and
+    /// processes while it runs.
+    pub(crate) system_fences: SystemFences,
+    /// Its atomic loads of system scope.
+    pub(crate) system_loads: SystemLoads,
     /// An asynchronous copy may read less than its size and fill up with zeros.
     pub(crate) partial_copies: bool,
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term, Var};
 use crate::lower_ptx::arithmetic::alu;
 use crate::lower_ptx::memory_access::{access, any_memory, memory};
-use device_code::ptx::{self, Instruction, Label, Local, OpcodeInfo, Parameter};
+use device_code::ptx::{self, Instruction, Label, Local, Module, OpcodeInfo, Parameter};
 
 use super::arithmetic::has;
 use super::{Lower, MAX_CALLS, MAX_INSTS, PtxLowerError, class, memory_access};
@@ -295,13 +295,32 @@ fn call<'m>(lower: &mut Lower<'m>, i: &'m Instruction, at: usize, guard: Option<
         Some(ptx::Operand::Symbol(name, 0)) => Reason::of_call(lower.module.name(*name)),
         _ => Reason::Call,
     };
-    any_memory(lower, why);
+    let by_pointer = !matches!(i.operands.get(skip), Some(ptx::Operand::Symbol(..)));
+    match why {
+        Reason::Call if by_pointer && never_update(lower.module) => {
+            for kind in [AccessKind::Read, AccessKind::Write] {
+                access(lower, kind, 0, Addr::Unknown(why));
+            }
+        }
+        _ => any_memory(lower, why),
+    }
     if why == Reason::Call {
         passes(lower, arguments);
     }
     lower.emit(Op::ClobberAll, &[], &[]);
     lower.guard = None;
     Term::Jump(next)
+}
+
+/// Whether a module has functions, and none of them updates memory by atomics. A pointer leads to a
+/// function of its module; that of another module would have to be handed over in memory.
+fn never_update(module: &Module) -> bool {
+    let updates = |i: &Instruction| {
+        let parts = &module.opcode(i.opcode).parts;
+        matches!(parts[0].as_str(), "atom" | "red" | "multimem" | "sured") || parts.iter().any(|part| part == "reduce")
+    };
+    let mut bodies = module.functions.iter().filter(|f| !f.kernel).filter_map(|f| f.body.as_ref()).peekable();
+    bodies.peek().is_some() && bodies.all(|body| !body.code.iter().any(updates))
 }
 
 /// A call that is not followed is given these arguments, and by their addresses what the kernel
@@ -374,8 +393,6 @@ fn forget(lower: &mut Lower<'_>, results: &[ptx::Operand]) {
 
 /// An instruction that control flow passes through.
 fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
-    // Fences, and releases that contain one.
-    lower.f.system_fence |= has(op, "sys");
     match op.parts[0].as_str() {
         "griddepcontrol" => {
             let sync = if has(op, "wait") { Sync::GridWait } else { Sync::GridTrigger };

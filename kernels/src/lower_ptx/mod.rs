@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use crate::ir::system_fences;
 use crate::ir::{self, Class, KernelIr, Op, Reason, SrcOperand, Var};
 use crate::lower_ptx::control_flow::blocks;
 use device_code::ptx::{self, Body, Instruction, Local, Module, Parameter, Space, Type};
@@ -151,6 +152,8 @@ impl<'m> Lower<'m> {
         caller: Option<(usize, usize)>,
         depth: usize,
     ) -> usize {
+        system_fences::add_ptx(&mut self.f.system_fences, self.module, body);
+        self.f.system_loads.add_ptx(self.module, body);
         let number = self.instances.len();
         let registers = body.registers.iter().map(|register| self.f.var(class(register.ty))).collect();
         let frame = self.frames;

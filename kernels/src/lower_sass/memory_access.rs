@@ -115,9 +115,9 @@ fn is_shared_word(i: &MachineInst, m: &sass::MemOperand) -> bool {
 /// What an operand does, as other kernels see it.
 fn kinds(m: &sass::MemOperand) -> &'static [AccessKind] {
     match (m.access, m.strength) {
-        (MemEffect::Read, Strength::Device) => &[AccessKind::AtomicRead],
+        (MemEffect::Read, Strength::Device | Strength::System) => &[AccessKind::AtomicRead],
         (MemEffect::Read, _) => &[AccessKind::Read],
-        (MemEffect::Write, Strength::Device) => &[AccessKind::AtomicWrite],
+        (MemEffect::Write, Strength::Device | Strength::System) => &[AccessKind::AtomicWrite],
         (MemEffect::Write, _) => &[AccessKind::Write],
         (MemEffect::Atomic, Strength::Block) => &[AccessKind::Read, AccessKind::Write],
         (MemEffect::Atomic, _) => &[AccessKind::Atomic],
@@ -387,7 +387,11 @@ fn shared_store(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) {
 
 /// An instruction that may touch any memory.
 pub(super) fn any_memory(lower: &mut Lower<'_>, i: &MachineInst, why: Reason) {
+    let never_updates = why == Reason::Call && i.flow() == Flow::Call(None) && lower.code.links.pointers_never_update;
     for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
+        if kind == AccessKind::Atomic && never_updates {
+            continue;
+        }
         let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
         lower.emit(i, Op::Mem(m), &[], &[]);
     }

@@ -106,6 +106,8 @@ pub(crate) struct Links {
     pub(crate) syscalls: Vec<u32>,
     /// Functions that those could mean.
     pub(crate) externals: Vec<String>,
+    /// There are functions that a pointer may lead to, and none of them updates memory by atomics.
+    pub(crate) pointers_never_update: bool,
 }
 
 /// The kernel is too large or empty.

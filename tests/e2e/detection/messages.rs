@@ -11,6 +11,22 @@ const KINDS: [&str; 3] = ["mapped", "registered", "managed"];
 /// The host has looked at no flag before it touches the bytes.
 const UNHEARD: [&str; 4] = ["unwaited", "one_element", "refilled", "read_then_polled"];
 
+/// The kernel can tell the host, and this launch does not: its flag is null, or a word in memory
+/// forbids it.
+const SWITCHED_OFF: [&str; 3] = ["off", "again", "silenced"];
+
+/// A later launch tells it; it is the host that tells.
+const SWITCHED_ON: [&str; 3] = ["switched_on", "switched_back", "stopped"];
+
+/// By what the kernel tells it.
+const RELEASES: [&str; 3] = ["store", "fence", "exchange"];
+
+/// The kernel loads a word, and the host stores to it: both atomically, as far as can be seen.
+const OBEYED: [&str; 4] = ["obeyed_acquire", "obeyed_relaxed", "obeyed_volatile", "array_acquire"];
+
+/// One of them not, or the words are data.
+const NOT_ATOMIC: [&str; 4] = ["obeyed_device", "obeyed_plain", "wide", "array_volatile"];
+
 /// What a host function touches is compared with work behind it on another stream.
 const BESIDE: [&str; 1] = ["function_beside"];
 
@@ -31,7 +47,7 @@ const MENDED: [&str; 11] = [
     "function_before",
 ];
 
-const NOTE: &str = "of the host with work that may have told it through memory that it is over";
+const NOTE: &str = "of the host with work that may exchange messages with it through memory";
 
 fn program() -> Option<PathBuf> {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
@@ -58,11 +74,36 @@ fn wrong(kinds: &[&str], forms: &[&str], right: impl Fn(&run::Ended) -> bool) ->
     cases.filter_map(judge).collect()
 }
 
+fn is_silent(ended: &run::Ended) -> bool {
+    ended.code() == Some(0) && ended.err.contains(" 0 findings")
+}
+
 /// Without single steps (aarch64) a page stays open behind its first touch, and that one is found.
 #[test]
 fn a_host_that_has_not_looked_at_a_flag_was_told_nothing() {
     let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
     assert_eq!(wrong(&KINDS, &UNHEARD, found), "");
+}
+
+#[test]
+fn a_launch_that_reaches_no_fence_tells_nobody() {
+    let forms = |ways: [&str; 3], start: &str| -> Vec<String> {
+        ways.iter().flat_map(|way| RELEASES.map(|by| format!("{start}{way}_{by}"))).collect()
+    };
+    let (off, on) = (forms(SWITCHED_OFF, "switched_"), forms(SWITCHED_ON, ""));
+    let (off, on): (Vec<_>, Vec<_>) =
+        (off.iter().map(String::as_str).collect(), on.iter().map(String::as_str).collect());
+    let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
+    assert_eq!(wrong(&KINDS[..1], &off, found), "");
+    assert_eq!(wrong(&KINDS[1..], &off[..1], found), "");
+    assert_eq!(wrong(&KINDS[..1], &on, is_silent), "");
+}
+
+#[test]
+fn a_kernel_may_look_at_what_the_host_stores_atomically() {
+    assert_eq!(wrong(&KINDS[..1], &OBEYED, is_silent), "");
+    let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
+    assert_eq!(wrong(&KINDS[..1], &NOT_ATOMIC, found), "");
 }
 
 #[test]
@@ -78,7 +119,6 @@ fn a_host_that_has_looked_may_have_been_told() {
 
 #[test]
 fn a_host_that_waits_for_the_flag_is_silent() {
-    let is_silent = |ended: &run::Ended| ended.code() == Some(0) && ended.err.contains(" 0 findings");
     assert_eq!(wrong(&KINDS[..1], &MENDED, is_silent), "");
     assert_eq!(wrong(&KINDS[1..], &["polled", "one_instruction", "busy_page"], is_silent), "");
 }

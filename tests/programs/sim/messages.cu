@@ -57,6 +57,53 @@ __global__ void serve(volatile int *command, const int *in, int *out, volatile i
     if (threadIdx.x == 0) *flag = 1;
 }
 
+// Leaves a value again and again until it is told to stop. With a flag, and unless `say` forbids it, it tells how far it
+// is by a release of system scope.
+enum Release { STORE, FENCE, EXCHANGE };
+template <Release release>
+__global__ void sweep(int *left, int *flag, const int *say, const int *stop, int rounds) {
+    for (int i = 1; i <= rounds; i++) {
+        int told = 0;
+        if (stop) asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+        if (told) break;
+        *left = 3 * i;
+        if (!flag || (say && !*say)) continue;
+        if (release == STORE) asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(i) : "memory");
+        if (release == FENCE)
+            asm volatile("fence.sc.sys; st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(i) : "memory");
+        int old;
+        if (release == EXCHANGE)
+            asm volatile("atom.release.sys.global.exch.b32 %0, [%1], %2;" : "=r"(old) : "l"(flag), "r"(i) : "memory");
+    }
+}
+static void sweep_by(const std::string &how, int *left, int *flag, const int *say = nullptr, const int *stop = nullptr) {
+    if (how == "store") sweep<STORE><<<1, 1, 0, s>>>(left, flag, say, stop, 3);
+    else if (how == "fence") sweep<FENCE><<<1, 1, 0, s>>>(left, flag, say, stop, 3);
+    else sweep<EXCHANGE><<<1, 1, 0, s>>>(left, flag, say, stop, 3);
+}
+
+// Looks at words that tell it to stop.
+enum Load { ACQUIRE, RELAXED, VOLATILE, DEVICE, PLAIN };
+template <Load load> __global__ void obey(const int *stops, int *out, int words) {
+    int told = 0;
+    for (int i = 0; i < words && !told; i++) {
+        const int *stop = stops + i;
+        if (load == ACQUIRE) asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+        if (load == RELAXED) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+        if (load == VOLATILE) told = *(const volatile int *)stop;
+        if (load == DEVICE) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+        if (load == PLAIN) asm volatile("ld.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+        out[i] = told;
+    }
+}
+static void obey_by(const std::string &how, const int *stop, int *out, int words = 1) {
+    if (how == "acquire") obey<ACQUIRE><<<1, 1, 0, s>>>(stop, out, words);
+    else if (how == "relaxed") obey<RELAXED><<<1, 1, 0, s>>>(stop, out, words);
+    else if (how == "volatile") obey<VOLATILE><<<1, 1, 0, s>>>(stop, out, words);
+    else if (how == "device") obey<DEVICE><<<1, 1, 0, s>>>(stop, out, words);
+    else obey<PLAIN><<<1, 1, 0, s>>>(stop, out, words);
+}
+
 static int *memory(int count) {
     int *found;
     size_t bytes = (count * sizeof(int) + 4095) / 4096 * 4096;
@@ -168,6 +215,35 @@ int main(int, char **words) {
         __atomic_store_n(second, 1, __ATOMIC_RELEASE);
         wait_for(flag);
         found = sum(out, n);
+    } else if (form.rfind("switched_", 0) == 0) {
+        // off, again, silenced: races; on, back: a later launch tells the host.
+        std::string switched = form.substr(9, form.rfind('_') - 9), how = form.substr(form.rfind('_') + 1);
+        int *say;
+        CHECK(cudaMalloc(&say, 2 * sizeof(int)));
+        CHECK(cudaMemset(say, 0, 2 * sizeof(int)));
+        CHECK(cudaDeviceSynchronize());
+        bool told = switched == "on" || switched == "back";
+        if (switched != "on") sweep_by(how, out, switched == "silenced" ? flag : nullptr, say);
+        if (switched == "again") {
+            CHECK(cudaStreamSynchronize(s));
+            sweep_by(how, out, nullptr, say);
+        }
+        if (told) sweep_by(how, out, flag);
+        while (told && __atomic_load_n(flag, __ATOMIC_ACQUIRE) < 3) std::this_thread::yield();
+        found = load(out);
+    } else if (form.rfind("stopped_", 0) == 0) {
+        sweep_by(form.substr(8), out, nullptr, nullptr, second);
+        __atomic_store_n(second, 1, __ATOMIC_RELEASE);
+    } else if (form.rfind("obeyed_", 0) == 0) {     // "device", "plain": races
+        obey_by(form.substr(7), second, kept);
+        __atomic_store_n(second, 1, __ATOMIC_RELEASE);
+    } else if (form.rfind("array_", 0) == 0) {      // "volatile": a race
+        obey_by(form.substr(6), second, kept, 4);
+        __atomic_store_n(second + 1, 1, __ATOMIC_RELEASE);
+    } else if (form == "wide") {                    // race: more bytes than one atomic store has
+        obey_by("acquire", second, kept);
+        static void *(*volatile set)(void *, int, size_t) = memset;
+        set(second, 0, 256);
     } else if (form == "function_beside" || form == "function_before") {
         // The function fills the source of a copy that was enqueued behind it, on another stream.
         // "beside" is a race: that stream does not wait for it.

@@ -6,7 +6,8 @@
 //! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
 //! all before them is over. The host receives such a message by a load. Where all its loads are
 //! seen (`--host-accesses`), it cannot have received one before it has looked at bytes that the
-//! kernel stores a flag in: see [`speaks_openly`]. A look is all that is known. Whether the flag
+//! kernel stores a flag in: see [`speaks_openly`]. Nor does a launch send one that reaches no fence
+//! because its parameters switch the message off. A look is all that is known. Whether the flag
 //! was set, and whether the kernel sets it behind its other stores, is not.
 
 use crate::process::facts::ProcessFacts;
@@ -39,13 +40,13 @@ pub(super) fn look(state: &mut ProcessState, start: u64, end: u64) {
 /// both use: kernels with a fence of system scope, and values that streams write.
 pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sender> {
     let mut senders = Vec::new();
-    let mut kernels: Vec<(KernelId, StreamId, Epoch)> = Vec::new();
+    let mut kernels: Vec<(KernelId, StreamId, Epoch, u32)> = Vec::new();
     for access in state.memory.accesses_in(&host_watch::SHARED) {
         match access.site.cause {
             _ if state.ordering.host_saw(access.epoch) => {}
             Cause::Value => senders.push(Sender { epoch: access.epoch, unheard: false }),
             Cause::Kernel => {
-                let known = (access.site.kernel, access.site.stream, access.epoch);
+                let known = (access.site.kernel, access.site.stream, access.epoch, access.site.node);
                 if kernels.last() != Some(&known) {
                     kernels.push(known);
                 }
@@ -55,7 +56,10 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
     }
     kernels.sort_unstable();
     kernels.dedup();
-    for (kernel, stream, epoch) in kernels {
+    for (kernel, stream, epoch, node) in kernels {
+        if state.touches.is_mute(epoch, node) {
+            continue;
+        }
         let (arch, def) = (facts.arch(&state.streams, stream), facts.names.kernel(kernel));
         if facts.code.signals(kernel, def, arch) {
             let unheard = !state.touches.has_looked_at(epoch)

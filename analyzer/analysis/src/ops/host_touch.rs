@@ -41,11 +41,17 @@ use detect::confidence::{Confidence, Weakness};
 use detect::memory::allocations::may_be_flag;
 use detect::memory::{Access, AccessKind, Cause};
 use detect::race::Race;
-use trace::{Epoch, HostFuncId, Op, Origin, Space, StreamId};
+use trace::{Epoch, HostFuncId, Op, Origin, Region, Space, StreamId};
 
 /// Whether memory may carry a message from the earlier side of a race to a host that looks for one.
 fn may_tell(race: &Race) -> bool {
     race.previous.kind.writes() && matches!(race.previous.site.cause, Cause::Kernel | Cause::Value)
+}
+
+/// Whether one instruction may have stored these bytes atomically.
+fn is_one_store(region: &Region) -> bool {
+    let size = region.end().saturating_sub(region.start);
+    matches!(size, 1 | 2 | 4 | 8) && region.start % size == 0
 }
 
 /// A host thread touched memory that devices can reach.
@@ -124,11 +130,22 @@ pub(super) fn host_touch(
     }
     let senders = senders(state, facts);
     let listens = polled || (atomic && !writes);
+    let may_store = writes && !atomic && is_one_store(region);
     for race in &mut state.races {
         let work = &race.previous;
         if race.weakness == Some(Weakness::HostFunction) || state.watches.awaits_graph(work.epoch, &state.ordering) {
             *race = possible_behind_function(race.clone());
             continue;
+        }
+        // Two atomic accesses with the scope of the system are no race, and nothing tells an atomic
+        // store of the host from a plain one.
+        if may_store && work.kind == AccessKind::AtomicRead && work.site.cause == Cause::Kernel {
+            let (kernel, arch) = (work.site.kernel, facts.arch(&state.streams, work.site.stream));
+            let bytes = work.extent.end.saturating_sub(work.extent.start);
+            if facts.code.loads_from_host((kernel, facts.names.kernel(kernel), arch), bytes) {
+                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
+                continue;
+            }
         }
         let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
         let own = node.map(|(_, index)| (state.ordering.stream_epoch_of(epoch), index));

@@ -63,6 +63,7 @@ pub(super) fn launch(
     if state.shares {
         state.signals |= facts.code.signals(kernel, def, arch);
     }
+    let mut mute = facts.code.is_mute((kernel, def, arch), &predicted);
     let decided = settle::is_decided(&predicted);
     if let Some(settle) = state.exact.settle() {
         settle.judge(class, decided && !context.is_conditional);
@@ -105,6 +106,12 @@ pub(super) fn launch(
                 recalled = touched.is_some();
             }
         }
+    }
+    if let Some(runs) = touched.as_ref().filter(|_| !mute && !recalled && has_run) {
+        mute = facts.code.was_mute((kernel, def, arch), runs, simulated);
+    }
+    if mute {
+        state.touches.tells_nobody(context.epoch, number);
     }
     if let Some(runs) = touched.as_ref().filter(|_| state.options.compare && !recalled && has_run) {
         let c = compare::compare(&predicted, image, &mut state.memory, runs);
@@ -168,7 +175,7 @@ pub(super) fn launch(
             }
             work.effects(&predicted, image);
             let replay = ReplayLog::of(&mut work, &predicted, |tally| facts.code.tally(tally));
-            facts.code.store_replay(&key, l, replay);
+            facts.code.store_replay(&key, l, replay.map(|replay| replay.mute(mute)));
             &predicted
         }
     };
@@ -226,6 +233,9 @@ fn launch_repeated(
     let kernel = key.kernel();
     let site = Site { kernel, node: node.map_or(0, |(_, i)| i + 1), ..context.site(Cause::Kernel, stream) };
     replay.replay(&mut state.memory, (&state.ordering, context.epoch, node), &site, &mut state.races);
+    if replay.is_mute() {
+        state.touches.tells_nobody(context.epoch, site.node);
+    }
     let tally = replay.tally();
     facts.code.count(tally);
     true

@@ -24,6 +24,8 @@ pub(crate) struct HostTouches {
     heard: FxHashMap<TimelineId, u64>,
     /// Kernels whose messages the host may have received: it looked at bytes that they write.
     looked_at: FxHashSet<Epoch>,
+    /// Launches (and their nodes) that tell nobody anything, though their kernels can.
+    mute: FxHashSet<(Epoch, u32)>,
     /// Nothing says any more what the host looks at.
     is_blind: bool,
     /// Work (and its node) of which a racing touch was reported already.
@@ -61,6 +63,19 @@ impl HostTouches {
         if !self.is_blind {
             self.looked_at.insert(from);
         }
+    }
+
+    /// This launch tells nobody anything, though its kernel can.
+    pub(crate) fn tells_nobody(&mut self, launch: Epoch, node: u32) {
+        if self.mute.len() >= MOST {
+            self.mute.clear();
+        }
+        self.mute.insert((launch, node));
+    }
+
+    /// Whether that is known of it.
+    pub(crate) fn is_mute(&self, launch: Epoch, node: u32) -> bool {
+        self.mute.contains(&(launch, node))
     }
 
     /// From now on the host may look at anything unseen.

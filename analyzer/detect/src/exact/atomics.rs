@@ -24,7 +24,9 @@ use trace::{ExactRun, ImageId, exact_kind};
 /// Marks the loads and stores that must be atomic ones, and the updates that must have a narrow
 /// scope.
 pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs: &mut Vec<ExactRun>) {
-    if known.knowledge == Knowledge::Unknown || known.indirect {
+    // Each kind stands by itself: an address out of memory is an effect of its kind.
+    let is_missing = known.indirect && known.effects.iter().all(|e| !e.is_unplaced());
+    if known.knowledge == Knowledge::Unknown || is_missing {
         return;
     }
     let loads = (AccessKind::Read, exact_kind::ATOMIC_READ, AccessKind::reads as fn(AccessKind) -> bool);
@@ -148,6 +150,36 @@ mod tests {
         assert_eq!(updated(vec![range(AccessKind::Write, 0x1800, 0x1900)]), [ATOMIC]);
         let anywhere = Effect::new(EffectBase::Unknown, AccessKind::Write, EffectExtent::Unknown);
         assert_eq!(updated(vec![anywhere]), [READ, AccessKind::Write]);
+    }
+
+    /// Addresses out of memory and calls that are not followed are effects of their kinds: they
+    /// matter for these kinds only.
+    #[test]
+    fn an_address_out_of_memory_matters_for_accesses_of_its_kind() {
+        let block = [range(READ, 0x1000, 0x1100), range(AccessKind::Write, 0x1000, 0x1100)];
+        for kind in [READ, AccessKind::Write, LOADED, AccessKind::AtomicWrite, ATOMIC] {
+            for indirect in [false, true] {
+                let anywhere = Effect::new(EffectBase::Unknown, kind, EffectExtent::Unknown);
+                let effects = [&block[..], &[anywhere]].concat();
+                let known = Evaluated { effects, indirect, knowledge: Knowledge::KindsOnly, ..measured::effects(&[]) };
+                let mut memory = Allocations::default();
+                memory.alloc(Allocation::variable(0x1000, 0x1000));
+                let update = ExactRun { start: 0x1000, stride: 8, width: 4, count: 32, kind: exact_kind::ATOMIC };
+                let mut runs = vec![update];
+                settle(&known, ImageId::NONE, &mut memory, &mut runs);
+                let settled: Vec<_> = runs.iter().map(super::kind).collect();
+                match kind {
+                    AccessKind::Atomic => assert_eq!(settled, [ATOMIC]),
+                    _ => assert_eq!(settled, [READ, AccessKind::Write], "{kind:?}"),
+                }
+            }
+        }
+        // They are not among the effects at all.
+        let known = Evaluated { effects: block.to_vec(), indirect: true, ..measured::effects(&[]) };
+        let update = ExactRun { start: 0x1000, stride: 8, width: 4, count: 32, kind: exact_kind::ATOMIC };
+        let mut runs = vec![update];
+        settle(&known, ImageId::NONE, &mut Allocations::default(), &mut runs);
+        assert_eq!(runs, [update]);
     }
 
     #[test]

@@ -6,18 +6,20 @@
 //! ([`crate::accesses`]).
 
 use crate::coverage::Unplaced;
+use crate::exact::measured::kind;
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
 use crate::launches::dependence::Dependence;
-use crate::launches::effects::{Evaluated, Launch, Outline};
+use crate::launches::effects::{Effect, EffectBase, Evaluated, Knowledge, Launch, Outline};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
 use crate::memory::AccessKind;
 use crate::state::names::KernelDef;
+use kernels::Reason;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use trace::{KernelId, Op};
+use trace::{ExactRun, KernelId, Op};
 
 /// What repeated launches count as. Launches with equal tallies share one counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,6 +73,51 @@ impl LaunchEvaluator {
     /// without readable code may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
+    }
+
+    /// Whether a launch that accesses this communicates with nobody though its kernel may: it makes
+    /// no access of those that the kernel does it by.
+    pub fn is_mute(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        launch: &Evaluated,
+    ) -> bool {
+        let Some(kinds) = self.signals_by((id, def, arch)) else { return false };
+        // A call that is not followed may do it in other ways.
+        let followed = |e: &Effect| !matches!(e.why, Some(Reason::Call | Reason::Launches | Reason::Instruction));
+        let is_mute = |e: &Effect| {
+            let null = matches!(e.base, EffectBase::Param(_, 0));
+            followed(e) && (null || !kinds.contains(&e.kind))
+        };
+        launch.knowledge != Knowledge::Unknown && launch.effects.iter().all(is_mute)
+    }
+
+    /// The same of a launch whose bytes were measured. Only a simulated GPU (`told`) tells atomic
+    /// loads and stores from others.
+    pub fn was_mute(
+        &mut self,
+        kernel: (KernelId, Option<&KernelDef>, Option<u32>),
+        runs: &[ExactRun],
+        told: bool,
+    ) -> bool {
+        let Some(kinds) = self.signals_by(kernel) else { return false };
+        (told || kinds == [AccessKind::Atomic]) && !runs.iter().any(|run| kinds.contains(&kind(run)))
+    }
+
+    /// The kinds of atomic accesses by which a kernel communicates. `None`: it may do so in other
+    /// ways, or never does.
+    fn signals_by(&mut self, (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>)) -> Option<Vec<AccessKind>> {
+        let code = self.kernel(id, def, arch).as_ref().ok()?;
+        if code.signals() { code.signals_by() } else { None }
+    }
+
+    /// See [`KernelCode::loads_from_host`]. A kernel without readable code may.
+    pub fn loads_from_host(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        bytes: u64,
+    ) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.loads_from_host(bytes))
     }
 
     /// See [`KernelCode::listens`]. A kernel without readable code may.

@@ -74,6 +74,8 @@ pub struct ReplayLog {
     forgets: bool,
     /// The counter of repetitions.
     tally: u32,
+    /// Whether the launch tells nobody anything, though its kernel can.
+    mute: bool,
 }
 
 impl ReplayLog {
@@ -88,6 +90,7 @@ impl ReplayLog {
             open: made.open,
             layout: work.memory.layout(),
             forgets: evaluated.effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown),
+            mute: false,
             tally: tally(Tally { kernel: work.site.kernel, known: evaluated.outline(), unplaced, several }),
         })
     }
@@ -95,6 +98,17 @@ impl ReplayLog {
     /// The counter of repetitions: see [`crate::launch_memory::evaluator::LaunchEvaluator::count`].
     pub fn tally(&self) -> u32 {
         self.tally
+    }
+
+    /// The launch tells nobody anything, though its kernel can.
+    #[must_use]
+    pub fn mute(self, mute: bool) -> Self {
+        Self { mute, ..self }
+    }
+
+    /// Whether that is known of it.
+    pub fn is_mute(&self) -> bool {
+        self.mute
     }
 
     /// Whether the launch would make the same accesses again.

@@ -186,6 +186,11 @@ impl Effect {
         self.why == Some(Reason::Passed)
     }
 
+    /// Whether the address comes out of memory, and so does the allocation.
+    pub(crate) fn is_unplaced(&self) -> bool {
+        matches!(self.base, EffectBase::Unknown | EffectBase::SomeHandle(_))
+    }
+
     /// Whether the addresses are those that a table holds.
     pub(crate) fn is_through_table(&self) -> bool {
         matches!(self.base, EffectBase::PointerTable(_) | EffectBase::VariableTable(_))

@@ -354,6 +354,18 @@ impl KernelCode for Known {
         self.summary.has_system_fence()
     }
 
+    fn signals_by(&self) -> Option<Vec<AccessKind>> {
+        match self.summary.system_fences() {
+            kernels::SystemFences::None => Some(Vec::new()),
+            kernels::SystemFences::Releases(kinds) => Some(kinds.iter().map(|kind| kind_of(*kind)).collect()),
+            kernels::SystemFences::Free => None,
+        }
+    }
+
+    fn loads_from_host(&self, bytes: u64) -> bool {
+        self.summary.has_system_loads() && (bytes <= 8 || self.summary.acquires())
+    }
+
     fn listens(&self) -> bool {
         let loads = self.summary.instructions().any(|(kind, ..)| kind == kernels::AccessKind::AtomicRead);
         loads || self.summary.indirect().any()
@@ -365,6 +377,17 @@ impl KernelCode for Known {
 
     fn keep(&self) {
         self.summary.keep();
+    }
+}
+
+/// A kind of access, as detection names it.
+fn kind_of(kind: kernels::AccessKind) -> AccessKind {
+    match kind {
+        kernels::AccessKind::Read => AccessKind::Read,
+        kernels::AccessKind::Write => AccessKind::Write,
+        kernels::AccessKind::Atomic => AccessKind::Atomic,
+        kernels::AccessKind::AtomicRead => AccessKind::AtomicRead,
+        kernels::AccessKind::AtomicWrite => AccessKind::AtomicWrite,
     }
 }
 
@@ -381,13 +404,7 @@ impl Known {
     }
 
     fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
-        let kind = match a.kind {
-            kernels::AccessKind::Read => AccessKind::Read,
-            kernels::AccessKind::Write => AccessKind::Write,
-            kernels::AccessKind::Atomic => AccessKind::Atomic,
-            kernels::AccessKind::AtomicRead => AccessKind::AtomicRead,
-            kernels::AccessKind::AtomicWrite => AccessKind::AtomicWrite,
-        };
+        let kind = kind_of(a.kind);
         let (base, origin) = match a.base {
             kernels::Base::Word { offset, value } if a.several => (EffectBase::Maybe(u32::from(offset), value), value),
             kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),

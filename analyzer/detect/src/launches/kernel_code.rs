@@ -50,6 +50,17 @@ pub trait KernelCode: Send {
     fn signals(&self) -> bool {
         false
     }
+    /// The kinds of atomic accesses without which a launch communicates with nobody. None: every
+    /// launch of the kernel may.
+    fn signals_by(&self) -> Option<Vec<AccessKind>> {
+        None
+    }
+    /// Whether these bytes that the kernel loads atomically may be what the host stores atomically
+    /// while it runs: both then have a scope that contains the other side. One word may be a flag.
+    /// More are flags only of a kernel that acquires: others are data which is `volatile`.
+    fn loads_from_host(&self, _bytes: u64) -> bool {
+        false
+    }
     /// Whether the kernel may learn of what others do while it runs, or goes through addresses that
     /// it loads: it has atomic loads, or such addresses.
     fn listens(&self) -> bool {

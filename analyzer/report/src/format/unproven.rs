@@ -52,7 +52,7 @@ pub(crate) fn weak(report: &Report) -> String {
             "behind a wait for a value in memory that the host may write",
             "behind waits for values in memory that the host may write",
         ),
-        invariant(Weakness::Message, "of the host with work that may have told it through memory that it is over"),
+        invariant(Weakness::Message, "of the host with work that may exchange messages with it through memory"),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();
     let all = kinds.iter().map(|k| k.0).sum::<u64>();

@@ -103,7 +103,8 @@ fn global_address(w: &Word, m: MemOperand, ur: u32) -> MemOperand {
 fn strength(w: &Word) -> Strength {
     match (w.arch < Ampere, w.b(77, 81)) {
         (true, 8) | (false, 5) => Strength::Block,
-        (true, 10 | 11) | (false, 7 | 10 | 12) => Strength::Device,
+        (true, 10) | (false, 7) => Strength::Device,
+        (true, 11) | (false, 10 | 12) => Strength::System,
         _ => Strength::Weak,
     }
 }

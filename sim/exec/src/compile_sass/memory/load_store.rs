@@ -31,7 +31,7 @@ pub(super) fn strength_of(m: &MemOperand) -> Option<u32> {
     match m.strength {
         Strength::Weak => None,
         Strength::Block => Some(strong(Order { acquire: true, release: false }, Scope::Block)),
-        Strength::Device => Some(strong(Order::RELAXED, Scope::Device)),
+        Strength::Device | Strength::System => Some(strong(Order::RELAXED, Scope::Device)),
     }
 }
 

@@ -1,0 +1,90 @@
+//! Fences of system scope, and the atomic accesses that they go with: of PTX, and of the machine
+//! code that is made of it.
+
+use device_code::arch::Arch;
+use kernels::AccessKind::{Atomic, AtomicRead, AtomicWrite};
+use kernels::{AccessKind, CodeImage, SystemFences};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What a kernel does, and the kinds that its fences go with; `None`: one of them goes with none.
+fn forms() -> Vec<(String, Option<Vec<AccessKind>>)> {
+    let mut forms: Vec<(String, Option<Vec<AccessKind>>)> = Vec::new();
+    let mut put = |body: String, kinds: Option<&[AccessKind]>| forms.push((body, kinds.map(<[_]>::to_vec)));
+    put("st.global.u32 [%p], %r;".to_owned(), Some(&[]));
+    put("st.relaxed.gpu.global.u32 [%p], %r;".to_owned(), Some(&[]));
+    put("fence.acq_rel.gpu; st.global.u32 [%p], %r;".to_owned(), Some(&[]));
+    for guard in ["", "@%q ", "@!%q "] {
+        let store = format!("{guard}st.release.sys.global.u32 [%p], %r;");
+        let swap = format!("{guard}atom.release.sys.global.exch.b32 %s, [%p], %r;");
+        put(store.clone(), Some(&[AtomicWrite]));
+        put(swap.clone(), Some(&[Atomic]));
+        put(format!("{store} {swap}"), Some(&[AtomicWrite, Atomic]));
+        put(format!("st.global.u32 [%p+4], %r; {store} st.global.u32 [%p+8], %r;"), Some(&[AtomicWrite]));
+        put(format!("{store} @%q st.global.u32 [%p+4], %r; {store}"), Some(&[AtomicWrite]));
+        for fence in ["fence.sc.sys;", "membar.sys;"] {
+            for order in ["relaxed.sys", "volatile", "relaxed.gpu"] {
+                put(format!("{guard}{fence} {guard}st.{order}.global.u32 [%p], %r;"), Some(&[AtomicWrite]));
+                put(format!("{guard}{fence} st.{order}.global.u32 [%p], %r;"), Some(&[AtomicWrite]));
+                put(format!("{guard}{fence} {guard}ld.{order}.global.u32 %s, [%p];"), Some(&[AtomicRead]));
+            }
+            put(format!("{guard}{fence} {guard}atom.global.exch.b32 %s, [%p], %r;"), Some(&[Atomic]));
+            // Whatever store comes later may be the message.
+            put(format!("{guard}{fence} {guard}st.global.u32 [%p], %r;"), None);
+            put(format!("{guard}st.relaxed.sys.global.u32 [%p], %r; {guard}{fence}"), None);
+            put(format!("{guard}{fence} @%o st.relaxed.sys.global.u32 [%p], %r;"), None);
+            put(format!("{store} {guard}{fence} {guard}st.global.u32 [%p+4], %r;"), None);
+        }
+    }
+    forms
+}
+
+fn source(sm: u16) -> String {
+    let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
+    for (n, (body, _)) in forms().iter().enumerate() {
+        write!(
+            text,
+            ".visible .entry k{n}(.param .u64 p, .param .u32 n, .param .u32 m) {{\n\
+             .reg .b64 %p; .reg .b32 %r, %s, %n, %m; .reg .pred %q, %o;\n\
+             ld.param.u64 %p, [p]; ld.param.u32 %n, [n]; ld.param.u32 %m, [m];\n\
+             mov.b32 %r, %tid.x; mov.b32 %s, 0;\n\
+             setp.lt.s32 %q, %r, %n; setp.lt.s32 %o, %r, %m;\n{body}\nst.global.u32 [%p+64], %s;\nret;\n}}\n"
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_fence_goes_with_the_atomic_access_that_runs_whenever_it_does() {
+    for sm in [75, 80, 90, 100] {
+        let (text, arch) = (source(sm), Arch::new(sm));
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("system-fences-{sm}.ptx"));
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+            std::fs::write(&file, &text).expect("a file");
+        }
+        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
+        let images = [("PTX", text.as_bytes()), ("machine code", &code)];
+        for (front, bytes) in images {
+            let image = CodeImage::load(bytes, arch).unwrap_or_else(|e| panic!("{e}"));
+            for (n, (body, wanted)) in forms().iter().enumerate() {
+                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
+                let mut found = match summary.system_fences() {
+                    SystemFences::None => Some(Vec::new()),
+                    SystemFences::Releases(kinds) => Some(kinds.clone()),
+                    SystemFences::Free => None,
+                };
+                if let Some(found) = &mut found {
+                    found.sort_unstable();
+                }
+                let sorted = wanted.clone().map(|mut kinds| {
+                    kinds.sort_unstable();
+                    kinds
+                });
+                // `ptxas` may part a guarded fence from its access. Then nothing is known.
+                let is_parted = front == "machine code" && body.contains('@') && found.is_none();
+                assert!(found == sorted || is_parted, "sm_{sm}, {front}, {body}: {found:?}, not {sorted:?}");
+            }
+        }
+    }
+}
