@@ -4,7 +4,7 @@
 //! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{KernelIr, Reason, system_fences};
+use crate::ir::{Callees, KernelIr, Reason, system_fences};
 use crate::launch_invariant;
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
@@ -15,7 +15,7 @@ use device_code::arch::{Arch, Generation};
 use device_code::image::cubin::{KernelCode, Symbol, SymbolKind};
 use device_code::image::{CodeRef, Cubin, Image, ImageError};
 use device_code::line_table::{LineTable, SourceLine};
-use device_code::sass;
+use device_code::sass::{self, AddressSpace, MemOperand};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -76,8 +76,8 @@ pub struct CodeImage {
     cache: Option<Arc<Cache>>,
     /// What the cache knows the code by.
     content: OnceLock<u128>,
-    /// See [`never_update`].
-    functions_never_update: OnceLock<bool>,
+    /// See [`callees`].
+    callees: OnceLock<Callees>,
     slots: Mutex<BTreeMap<String, Slot>>,
     hash: OnceLock<u64>,
     lines: OnceLock<LineTable>,
@@ -148,8 +148,8 @@ impl CodeImage {
             }
         };
         let (slots, lines) = (Mutex::new(BTreeMap::new()), OnceLock::new());
-        let functions_never_update = OnceLock::new();
-        Ok(CodeImage { arch, code, names, cache: None, content, functions_never_update, slots, hash, lines })
+        let callees = OnceLock::new();
+        Ok(CodeImage { arch, code, names, cache: None, content, callees, slots, hash, lines })
     }
 
     /// The same, but summaries are looked up in a cache first, and kept there.
@@ -269,8 +269,9 @@ impl CodeImage {
         let insts: Vec<sass::MachineInst> =
             parts.iter().flat_map(|part| sass::decode_all(generation, code_of(part), part.base)).collect();
         let mut links = links(&cubin, kernel, &parts);
-        links.pointers_never_update = insts.iter().any(|i| i.flow() == sass::Flow::Call(None))
-            && *self.functions_never_update.get_or_init(|| never_update(&cubin, generation));
+        if insts.iter().any(|i| i.flow() == sass::Flow::Call(None)) {
+            links.callees = *self.callees.get_or_init(|| callees(&cubin, generation));
+        }
         let code = Code {
             name,
             generation,
@@ -413,25 +414,24 @@ fn links(cubin: &Cubin<'_>, kernel: &KernelCode<'_>, parts: &[CodePart]) -> Link
     l
 }
 
-/// Whether the image has functions, and none of them updates memory by atomics. A pointer leads to
-/// a function of its image; that of another image would have to be handed over in memory.
-fn never_update(cubin: &Cubin<'_>, generation: Generation) -> bool {
+/// What the functions of the image do to memory: see [`Callees`].
+fn callees(cubin: &Cubin<'_>, generation: Generation) -> Callees {
     let code_of = |s: &Symbol| {
         let section = cubin.sections().get(s.section?).filter(|section| section.executable)?;
         let (start, end) = (usize::try_from(s.offset).ok()?, usize::try_from(s.offset.checked_add(s.size)?).ok()?);
         section.data.get(start..end)
     };
-    let updates = |code: &[u8]| {
-        let may = |i: sass::MachineInst| {
-            i.op == sass::Opcode::Unknown || i.mem.iter().any(|m| m.access == sass::MemEffect::Atomic)
-        };
-        sass::decode_all(generation, code, 0).into_iter().any(may)
+    let of_instruction = |i: &sass::MachineInst| {
+        let own = |m: &MemOperand| m.access == sass::MemEffect::Hint || m.space == AddressSpace::Local;
+        if i.op == sass::Opcode::Unknown || i.mem.iter().any(|m| m.access == sass::MemEffect::Atomic) {
+            Callees::Unknown
+        } else if i.mem.iter().all(own) && !matches!(i.flow(), sass::Flow::Call(_)) {
+            Callees::NoAccesses
+        } else {
+            Callees::NoUpdates
+        }
     };
-    let mut functions = cubin.symbols().iter().filter(|s| s.kind == SymbolKind::Function && s.section.is_some());
-    let mut some = false;
-    let none = functions.all(|s| {
-        some = true;
-        code_of(s).is_some_and(|code| !updates(code))
-    });
-    some && none
+    let of_code = |code: &[u8]| sass::decode_all(generation, code, 0).iter().map(of_instruction).min();
+    let functions = cubin.symbols().iter().filter(|s| s.kind == SymbolKind::Function && s.section.is_some());
+    functions.map(|s| code_of(s).and_then(of_code).unwrap_or_default()).min().unwrap_or_default()
 }

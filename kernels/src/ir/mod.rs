@@ -45,6 +45,19 @@ pub use reason::Reason;
 pub use system_fences::SystemFences;
 pub(crate) use system_fences::SystemLoads;
 
+/// What the functions that a pointer may lead to do to memory. A pointer leads to a function of its
+/// image or module; that of another one would have to be handed over in memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum Callees {
+    /// Anything.
+    #[default]
+    Unknown,
+    /// No updates by atomics.
+    NoUpdates,
+    /// Nothing: they compute.
+    NoAccesses,
+}
+
 /// A mutable variable of a [`KernelIr`] (index into [`KernelIr::vars`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Var(pub u32);

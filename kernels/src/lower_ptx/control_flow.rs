@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::ir::{AccessKind, Addr, Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term, Var};
+use crate::ir::{AccessKind, Addr, Block, BlockId, Callees, Class, Op, Reason, SrcOperand, Sync, Term, Var};
 use crate::lower_ptx::arithmetic::alu;
 use crate::lower_ptx::memory_access::{access, any_memory, memory};
 use device_code::ptx::{self, Instruction, Label, Local, Module, OpcodeInfo, Parameter};
@@ -296,15 +296,17 @@ fn call<'m>(lower: &mut Lower<'m>, i: &'m Instruction, at: usize, guard: Option<
         _ => Reason::Call,
     };
     let by_pointer = !matches!(i.operands.get(skip), Some(ptx::Operand::Symbol(..)));
-    match why {
-        Reason::Call if by_pointer && never_update(lower.module) => {
+    let known = if why == Reason::Call && by_pointer { callees(lower.module) } else { Callees::Unknown };
+    match known {
+        Callees::Unknown => any_memory(lower, why),
+        Callees::NoUpdates => {
             for kind in [AccessKind::Read, AccessKind::Write] {
                 access(lower, kind, 0, Addr::Unknown(why));
             }
         }
-        _ => any_memory(lower, why),
+        Callees::NoAccesses => {}
     }
-    if why == Reason::Call {
+    if why == Reason::Call && known != Callees::NoAccesses {
         passes(lower, arguments);
     }
     lower.emit(Op::ClobberAll, &[], &[]);
@@ -312,15 +314,22 @@ fn call<'m>(lower: &mut Lower<'m>, i: &'m Instruction, at: usize, guard: Option<
     Term::Jump(next)
 }
 
-/// Whether a module has functions, and none of them updates memory by atomics. A pointer leads to a
-/// function of its module; that of another module would have to be handed over in memory.
-fn never_update(module: &Module) -> bool {
-    let updates = |i: &Instruction| {
+/// What the functions of a module do to memory: see [`Callees`].
+fn callees(module: &Module) -> Callees {
+    let of_instruction = |i: &Instruction| {
         let parts = &module.opcode(i.opcode).parts;
-        matches!(parts[0].as_str(), "atom" | "red" | "multimem" | "sured") || parts.iter().any(|part| part == "reduce")
+        let has = |modifier: &str| parts.iter().any(|part| part == modifier);
+        match parts[0].as_str() {
+            "atom" | "red" | "multimem" | "sured" => Callees::Unknown,
+            _ if has("reduce") => Callees::Unknown,
+            "ld" | "st" if ["param", "local", "const"].into_iter().any(has) => Callees::NoAccesses,
+            "ld" | "ldu" | "st" | "tex" | "tld4" | "suld" | "sust" | "cp" | "wmma" | "ldmatrix" | "stmatrix"
+            | "mbarrier" | "call" | "tensormap" | "tcgen05" | "wgmma" => Callees::NoUpdates,
+            _ => Callees::NoAccesses,
+        }
     };
-    let mut bodies = module.functions.iter().filter(|f| !f.kernel).filter_map(|f| f.body.as_ref()).peekable();
-    bodies.peek().is_some() && bodies.all(|body| !body.code.iter().any(updates))
+    let bodies = module.functions.iter().filter(|f| !f.kernel).filter_map(|f| f.body.as_ref());
+    bodies.map(|body| body.code.iter().map(of_instruction).min().unwrap_or_default()).min().unwrap_or_default()
 }
 
 /// A call that is not followed is given these arguments, and by their addresses what the kernel

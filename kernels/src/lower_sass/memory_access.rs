@@ -6,7 +6,7 @@
 //! not only addressed through R1.)
 
 use super::{Code, LocalMemory, Lower, P};
-use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
+use crate::ir::{AccessKind, Addr, Callees, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
 use smallvec::SmallVec;
@@ -387,11 +387,14 @@ fn shared_store(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) {
 
 /// An instruction that may touch any memory.
 pub(super) fn any_memory(lower: &mut Lower<'_>, i: &MachineInst, why: Reason) {
-    let never_updates = why == Reason::Call && i.flow() == Flow::Call(None) && lower.code.links.pointers_never_update;
-    for kind in [AccessKind::Read, AccessKind::Write, AccessKind::Atomic] {
-        if kind == AccessKind::Atomic && never_updates {
-            continue;
-        }
+    let by_pointer = why == Reason::Call && i.flow() == Flow::Call(None);
+    let kinds = [AccessKind::Read, AccessKind::Write, AccessKind::Atomic];
+    let kinds = match if by_pointer { lower.code.links.callees } else { Callees::Unknown } {
+        Callees::Unknown => &kinds[..],
+        Callees::NoUpdates => &kinds[..2],
+        Callees::NoAccesses => return,
+    };
+    for kind in kinds.iter().copied() {
         let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
         lower.emit(i, Op::Mem(m), &[], &[]);
     }
@@ -427,7 +430,8 @@ pub(super) fn opaque_call(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
             None => Reason::Call,
         };
         any_memory(lower, i, why);
-        if why == Reason::Call {
+        let computes = i.flow() == Flow::Call(None) && lower.code.links.callees == Callees::NoAccesses;
+        if why == Reason::Call && !computes {
             passes_registers(lower, i);
         }
     }

@@ -17,7 +17,7 @@ mod memory_access;
 mod predicate_words;
 mod pure;
 
-use crate::ir::{Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::ir::{Callees, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
 use crate::lower_sass::constant_bank::{bank_address, note_constants};
 use crate::lower_sass::control_flow::blocks;
 use device_code::arch::Generation;
@@ -106,8 +106,8 @@ pub(crate) struct Links {
     pub(crate) syscalls: Vec<u32>,
     /// Functions that those could mean.
     pub(crate) externals: Vec<String>,
-    /// There are functions that a pointer may lead to, and none of them updates memory by atomics.
-    pub(crate) pointers_never_update: bool,
+    /// The functions that a pointer may lead to.
+    pub(crate) callees: Callees,
 }
 
 /// The kernel is too large or empty.

@@ -281,8 +281,8 @@ __device__ void drop(int *lock, int way) {
 __global__ void transfer(int *data, int *lock, int way, int seed) {
     for (int turn = 0; turn < 4; turn++) {
         while (!grab(lock, way)) {}
-        data[(seed + 5 * turn) % THREADS] += turn;
-        data[(seed + 3 * turn) % THREADS] -= turn;
+        data[(seed + 5 * turn) % THREADS] += turn + 1;
+        data[(seed + 3 * turn) % THREADS] -= turn + 1;
         drop(lock, way);
     }
 }

@@ -86,7 +86,7 @@ static void sweep_by(const std::string &how, int *left, int *flag, const int *sa
 enum Load { ACQUIRE, RELAXED, VOLATILE, DEVICE, PLAIN };
 template <Load load> __global__ void obey(const int *stops, int *out, int words) {
     int told = 0;
-    for (int i = 0; i < words && !told; i++) {
+    for (int i = 0; i < words; i++) {
         const int *stop = stops + i;
         if (load == ACQUIRE) asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
         if (load == RELAXED) asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");

@@ -6,7 +6,9 @@
 //! does the load in front of a compare-and-swap loop. The code knows which they are (`kernels`,
 //! `ranges/graph/cas_loops.rs`), and so do predictions. When the plain loads of a kernel are all
 //! bounded, bytes that were read outside of these bounds were read by an atomic load, because no
-//! other load is left; likewise for stores. Bytes that a plain load may reach too stay read.
+//! other load is left; likewise for stores. Bytes that a plain load may reach too stay read. Where
+//! plain loads may reach any byte, those that the code loads atomically count as loaded so: a flag
+//! or a table that the kernel shares with others is not read plainly beside that.
 //!
 //! *Scopes.* An update counts as measured whatever its scope is. One with the scope of a block or a
 //! cluster is predicted as a read and a write, because it protects nothing from other kernels. When
@@ -29,6 +31,10 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
     if known.knowledge == Knowledge::Unknown || is_missing {
         return;
     }
+    let of_kind = |kind: u32| match kind {
+        exact_kind::ATOMIC_READ => AccessKind::AtomicRead,
+        _ => AccessKind::AtomicWrite,
+    };
     let loads = (AccessKind::Read, exact_kind::ATOMIC_READ, AccessKind::reads as fn(AccessKind) -> bool);
     let stores = (AccessKind::Write, exact_kind::ATOMIC_WRITE, AccessKind::writes as fn(AccessKind) -> bool);
     for (plain, atomic, does) in [loads, stores] {
@@ -37,7 +43,12 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
         if !some || !runs.iter().any(is_plain) {
             continue;
         }
-        let Some(bounds) = bounds(known, plain, image, memory) else { continue };
+        // Bytes of plain accesses, or, where these may be anywhere, all but those of atomic ones.
+        let bounds = bounds(known, plain, image, memory).or_else(|| {
+            let own = bounds(known, of_kind(atomic), image, memory)?;
+            Some(ByteSet::of(vec![(0, u64::MAX)]).minus(&own))
+        });
+        let Some(bounds) = bounds else { continue };
         for run in runs.iter_mut().filter(|run| is_plain(run)) {
             let piece = |n: u32| run.start.saturating_add(run.stride.saturating_mul(u64::from(n)));
             // Most runs lie wholly beside the plain accesses.
@@ -180,6 +191,18 @@ mod tests {
         let mut runs = vec![update];
         settle(&known, ImageId::NONE, &mut Allocations::default(), &mut runs);
         assert_eq!(runs, [update]);
+    }
+
+    /// A call through a pointer, say, may load from anywhere.
+    #[test]
+    fn where_plain_loads_may_be_anywhere_the_words_loaded_atomically_are() {
+        let anywhere = || Effect::new(EffectBase::Unknown, READ, EffectExtent::Unknown);
+        let (flag, beside) = ((0x1800, 4), (0x1804, 4));
+        assert_eq!(kinds(vec![range(LOADED, 0x1800, 0x1804), anywhere()], &[flag, beside]), [LOADED, READ]);
+        assert_eq!(kinds(vec![range(LOADED, 0x1800, 0x1804)], &[flag, beside]), [LOADED, LOADED]);
+        assert_eq!(kinds(vec![anywhere()], &[flag]), [READ]);
+        // An update is no load: its word may be read plainly in front of it.
+        assert_eq!(kinds(vec![range(ATOMIC, 0x1800, 0x1804), anywhere()], &[flag]), [READ]);
     }
 
     #[test]
