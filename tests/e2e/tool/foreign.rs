@@ -341,7 +341,7 @@ fn names_that_are_not_utf_8_are_used_as_they_are() {
     // A configuration file in such a folder names files beside itself.
     let place = named(b"con\xffig");
     fs::create_dir(&place).expect("a folder");
-    fs::write(place.join("streamsan.toml"), "json = \"beside.json\"\n").expect("writable");
+    fs::write(place.join("streamsan.toml"), "json = \"beside.json\"\nrequire-cuda = false\n").expect("writable");
     let ended = end(streamsan(["run", "--", "/bin/true"]).current_dir(&place));
     assert_eq!(ended.code(), Some(0), "{}", ended.err);
     assert!(place.join("beside.json").exists());

@@ -287,7 +287,7 @@ __global__ void transfer(int *data, int *lock, int way, int seed) {
     }
 }
 
-void choose(int first, int second) {
+template <int first, int second> __attribute__((noinline)) void choose() {
     size_t size = 4096 + 16 * count++;
     int *data, *lock;
     CHECK(cudaMalloc(&data, size));
@@ -296,9 +296,15 @@ void choose(int first, int second) {
     CHECK(cudaMemset(lock, 0, 8));
     CHECK(cudaDeviceSynchronize());
     transfer<<<1, 1, 0, a>>>(data, lock, first, 0);
-    transfer<<<1, 1, 0, b>>>(data, lock, second, 15);
+    transfer<<<1, 1, 0, b>>>(data, lock, second, 10);
     CHECK(cudaDeviceSynchronize());
     printf("%zu %s chosen: %s, then %s\n", size, first && second ? "locks" : "race", ways[first], ways[second]);
+}
+
+// (A finding is one pair of call sites.)
+template <int F> void choose_all() {
+    choose<F, NO_LOCK>(), choose<F, SWAP_FENCES>(), choose<F, ACQUIRE_RELEASE>(), choose<F, SWAP_VOLATILE>();
+    if constexpr (F + 1 < WAYS) choose_all<F + 1>();
 }
 
 int main() {
@@ -310,8 +316,7 @@ int main() {
     ring<false>(), ring<true>();
     relay_all<1, 0>(others), relay_all<2, 0>(others), relay_all<3, 0>(others);
     ask_all<0>();
-    for (int first = 0; first < WAYS; first++)
-        for (int second = 0; second < WAYS; second++) choose(first, second);
+    choose_all<0>();
     puts("done");
     return 0;
 }
