@@ -51,7 +51,7 @@ fn may_tell(race: &Race) -> bool {
 /// Whether one instruction may have stored these bytes atomically.
 fn is_one_store(region: &Region) -> bool {
     let size = region.end().saturating_sub(region.start);
-    matches!(size, 1 | 2 | 4 | 8) && region.start % size == 0
+    matches!(size, 1 | 2 | 4 | 8) && region.start.is_multiple_of(size)
 }
 
 /// A host thread touched memory that devices can reach.
