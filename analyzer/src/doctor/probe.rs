@@ -82,10 +82,10 @@ fn describe(driver: &Driver, line: &mut impl FnMut(&str, &str)) -> Result<c_int,
     };
     driver.call(c"cuDeviceGetCount", counted)?;
     for device in 0..devices {
-        let mut name = [0 as c_char; 128];
+        let mut name = [0u8; 128];
         let named = |f: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Status| {
             // SAFETY: the buffer has the length that is given, and the driver ends the text in it.
-            unsafe { f(name.as_mut_ptr(), name.len() as c_int, device) }
+            unsafe { f(name.as_mut_ptr().cast(), name.len() as c_int, device) }
         };
         driver.call(c"cuDeviceGetName", named)?;
         let mut capability = [0; 2];
@@ -96,9 +96,8 @@ fn describe(driver: &Driver, line: &mut impl FnMut(&str, &str)) -> Result<c_int,
             };
             driver.call(c"cuDeviceGetAttribute", asked)?;
         }
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-        let name: Vec<u8> = name[..end].iter().map(|byte| byte.cast_unsigned()).collect();
-        line(DEVICE, &format!("{} ({}.{})", String::from_utf8_lossy(&name), capability[0], capability[1]));
+        let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy();
+        line(DEVICE, &format!("{name} ({}.{})", capability[0], capability[1]));
     }
     Ok(devices)
 }
