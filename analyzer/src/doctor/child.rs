@@ -4,6 +4,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -58,16 +59,18 @@ fn run(before: &[&str]) -> ProbeRun {
             }
         }
     };
-    let text = |pipe: Option<&mut dyn Read>| {
+    let text = |pipe: Option<(RawFd, &mut dyn Read)>| {
         let mut bytes = Vec::new();
-        // A grandchild that the driver left may hold the pipe open: what is there is enough.
-        if let (Some(pipe), Some(_)) = (pipe, status) {
+        if let (Some((fd, pipe)), Some(_)) = (pipe, status) {
+            // A grandchild that the driver left may hold the pipe open: what is there is enough.
+            // SAFETY: an open descriptor of this process.
+            unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
             let _ = pipe.take(1 << 16).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    let out = text(child.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
-    let err = text(child.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
+    let out = text(child.stdout.as_mut().map(|pipe| (pipe.as_raw_fd(), pipe as &mut dyn Read)));
+    let err = text(child.stderr.as_mut().map(|pipe| (pipe.as_raw_fd(), pipe as &mut dyn Read)));
     ProbeRun { out, err, status }
 }
 

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 
 use crate::launcher::process::beside;
 use child::ProbeRun;
+use detect::launches::image_reader::cache_folder;
 use report::words::counted;
 use settings::Options;
+use system::descriptors;
 
 /// Prints what the probe found, for the doctor's own use.
 pub(crate) fn probe() -> String {
@@ -52,12 +54,11 @@ pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
     let has_gpu = driver.0 == Grade::Ok;
     findings.push(driver);
     let simulator = beside("sim/libcuda.so.1").is_ok();
-    let mut checkable = false;
     if has_gpu {
-        findings.push(run("gpu", &child::checked(&[]), &mut checkable));
+        findings.push(run("gpu", &child::checked(&[])));
     }
     findings.push(match simulator {
-        true => run("simulator", &child::checked(&["--sim"]), &mut checkable),
+        true => run("simulator", &child::checked(&["--sim"])),
         false => {
             let needed = "without it, programs run on a GPU only (scripts/build makes it)";
             Finding(Grade::Note, "simulator", format!("not installed beside streamsan: {needed}"))
@@ -66,7 +67,7 @@ pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
     if !has_gpu && !simulator {
         findings.push(Finding(Grade::Fail, "gpu", "there is neither a GPU nor the simulated one".to_owned()));
     }
-    findings.extend([exact(), descriptors(), space(), cache()]);
+    findings.extend([exact(), open_files(), space(), cache()]);
     let mut text = String::new();
     for Finding(grade, subject, line) in &findings {
         let word = match grade {
@@ -76,19 +77,17 @@ pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
         };
         let _ = writeln!(text, "{word:4}  {subject:11}  {line}");
     }
-    let failed = findings.iter().any(|finding| finding.0 == Grade::Fail);
-    (text, checkable && !failed)
+    (text, findings.iter().all(|finding| finding.0 != Grade::Fail))
 }
 
 /// The files of StreamSan beside the program.
 fn files() -> Finding {
-    let file = |name: &str| beside(name).map_err(|_| name.to_owned());
     let shim = match beside("libstreamsan.so") {
         Ok(shim) => shim,
         Err(error) => return Finding(Grade::Fail, "files", error.to_string()),
     };
     let optional = ["libstreamsan_threads.so", "libstreamsan_host.so", "libstreamsan_mpi.so"];
-    let missing: Vec<String> = optional.iter().filter_map(|name| file(name).err()).collect();
+    let missing: Vec<&str> = optional.into_iter().filter(|name| beside(name).is_err()).collect();
     let folder = shim.parent().unwrap_or(Path::new(".")).display();
     match missing.is_empty() {
         true => Finding(Grade::Ok, "files", format!("all libraries are in {folder}")),
@@ -134,9 +133,8 @@ fn driver(bare: &ProbeRun, no_gpu: Option<&str>) -> Finding {
 }
 
 /// A run of the probe under StreamSan.
-fn run(subject: &'static str, ran: &ProbeRun, checkable: &mut bool) -> Finding {
+fn run(subject: &'static str, ran: &ProbeRun) -> Finding {
     if ran.is_clean() && ran.has(probe::USED) {
-        *checkable = true;
         let on = ran.words(probe::DEVICE).next().unwrap_or("a device");
         return Finding(Grade::Ok, subject, format!("a probe on {on} was run and checked"));
     }
@@ -156,16 +154,14 @@ fn exact() -> Finding {
 }
 
 /// How many files a run may have open.
-fn descriptors() -> Finding {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limits outlive the call.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    match known && limit.rlim_cur < DESCRIPTORS {
-        true => {
-            let line = format!("only {} open files are allowed: raise it with 'ulimit -n 1024'", limit.rlim_cur);
+fn open_files() -> Finding {
+    match descriptors::limit() {
+        Some(limit) if limit < DESCRIPTORS => {
+            let line = format!("only {limit} open files are allowed: raise it with 'ulimit -n 1024'");
             Finding(Grade::Note, "limits", line)
         }
-        false => Finding(Grade::Ok, "limits", format!("{} open files are allowed", limit.rlim_cur)),
+        Some(limit) => Finding(Grade::Ok, "limits", format!("{limit} open files are allowed")),
+        None => Finding(Grade::Note, "limits", "the system does not say how many open files are allowed".to_owned()),
     }
 }
 
@@ -188,14 +184,8 @@ fn space() -> Finding {
 
 /// The folder of kernel summaries.
 fn cache() -> Finding {
-    let named = std::env::var_os("STREAMSAN_CACHE").filter(|word| !word.is_empty());
     let again = "each run analyses kernels again";
-    let folder = match named {
-        Some(word) if word == "off" => None,
-        Some(folder) => Some(PathBuf::from(folder)),
-        None => kernels::Cache::default_folder(),
-    };
-    let Some(folder) = folder else {
+    let Some(folder) = cache_folder(None) else {
         return Finding(Grade::Note, "cache", format!("kernel summaries are kept nowhere: {again}"));
     };
     match child::is_writable(&folder) {

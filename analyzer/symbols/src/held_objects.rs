@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use memmap2::Mmap;
 use object::Object;
-use system::local_files;
+use system::{descriptors, local_files};
 use trace::FileIdentity;
 
 /// The process whose files they are.
@@ -58,7 +58,7 @@ impl Living {
         }
         held.retain(|_, file| file.strong_count() > 0);
         // The lowest free number is given first: it tells how many are open.
-        if file.as_raw_fd() as u64 >= descriptors() / 4 {
+        if file.as_raw_fd() as u64 >= descriptors::limit().unwrap_or(0) / 4 {
             return None;
         }
         let file = Arc::new(file);
@@ -92,13 +92,6 @@ impl Living {
         let range = ranges.into_iter().find(begins)?;
         local_files::open(Path::new(&format!("/proc/{}/map_files/{range}", self.pid))).ok()
     }
-}
-
-/// Descriptors that this process may have.
-fn descriptors() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes the structure.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 { limit.rlim_cur } else { 0 }
 }
 
 /// A path without the kernel's mark of a file that has no name any more (proc_pid_exe(5)).

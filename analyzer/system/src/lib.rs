@@ -3,10 +3,12 @@
 //! Owns no data of a run. `file_name` is a name as it was given, spelt out with `printable`;
 //! `local_files` finds the files of the program under test, `private_file` opens those that only
 //! the user may read, and `output` writes those that the user has named. `interrupt` notes the
-//! signal that asks for an end, `forward` passes signals on to a program.
+//! signal that asks for an end, `forward` passes signals on to a program. `descriptors` is the
+//! limit of open files.
 
 #![warn(unreachable_pub)]
 
+pub mod descriptors;
 pub mod file_name;
 pub mod forward;
 pub mod interrupt;

@@ -31,13 +31,10 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
     if known.knowledge == Knowledge::Unknown || is_missing {
         return;
     }
-    let of_kind = |kind: u32| match kind {
-        exact_kind::ATOMIC_READ => AccessKind::AtomicRead,
-        _ => AccessKind::AtomicWrite,
-    };
-    let loads = (AccessKind::Read, exact_kind::ATOMIC_READ, AccessKind::reads as fn(AccessKind) -> bool);
-    let stores = (AccessKind::Write, exact_kind::ATOMIC_WRITE, AccessKind::writes as fn(AccessKind) -> bool);
-    for (plain, atomic, does) in [loads, stores] {
+    let loads = (AccessKind::Read, AccessKind::AtomicRead, exact_kind::ATOMIC_READ);
+    let stores = (AccessKind::Write, AccessKind::AtomicWrite, exact_kind::ATOMIC_WRITE);
+    let reads = AccessKind::reads as fn(AccessKind) -> bool;
+    for ((plain, atomic, as_atomic), does) in [(loads, reads), (stores, AccessKind::writes)] {
         let is_plain = |run: &ExactRun| kind(run) == plain && run.kind & exact_kind::BOUND == 0;
         let some = known.effects.iter().any(|e| e.kind.is_atomic() && does(e.kind));
         if !some || !runs.iter().any(is_plain) {
@@ -45,7 +42,7 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
         }
         // Bytes of plain accesses, or, where these may be anywhere, all but those of atomic ones.
         let bounds = bounds(known, plain, image, memory).or_else(|| {
-            let own = bounds(known, of_kind(atomic), image, memory)?;
+            let own = bounds(known, atomic, image, memory)?;
             Some(ByteSet::of(vec![(0, u64::MAX)]).minus(&own))
         });
         let Some(bounds) = bounds else { continue };
@@ -54,7 +51,7 @@ pub fn settle(known: &Evaluated, image: ImageId, memory: &mut Allocations, runs:
             // Most runs lie wholly beside the plain accesses.
             let beside = !bounds.meets(run.start, end(run));
             if beside || (0..run.count).all(|n| !bounds.meets(piece(n), piece(n).saturating_add(run.width))) {
-                run.kind = run.kind & !exact_kind::MASK | atomic;
+                run.kind = run.kind & !exact_kind::MASK | as_atomic;
             }
         }
     }

@@ -30,14 +30,18 @@ static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 /// the environment's `STREAMSAN_CACHE`, else [`Cache::default_folder`]. Call it once, before any
 /// code is read. Without this call nothing is kept.
 pub fn set_cache(word: Option<&FileName>) {
+    let _ = CACHE.set(cache_folder(word).map(|f| Arc::new(Cache::new(f))));
+}
+
+/// The folder that [`set_cache`] takes for a word; `None`: nothing is kept.
+pub fn cache_folder(word: Option<&FileName>) -> Option<PathBuf> {
     let named =
         word.cloned().or_else(|| std::env::var_os("STREAMSAN_CACHE").filter(|w| !w.is_empty()).map(FileName::from));
-    let folder = match named {
+    match named {
         Some(word) if word.is("off") => None,
         Some(folder) => Some(folder.to_path_buf()),
         None => Cache::default_folder(),
-    };
-    let _ = CACHE.set(folder.map(|f| Arc::new(Cache::new(f))));
+    }
 }
 
 /// Where summaries are kept.

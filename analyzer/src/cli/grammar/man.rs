@@ -20,7 +20,7 @@ const EXIT_STATUS: [(&str, &str); 8] = [
     ("1", "hunt: a program ended with an error of its own."),
     ("66", "Findings, or another number with --error-exitcode."),
     ("2", "Wrong usage. No program was run."),
-    ("4", "With --require-cuda: the program made no use of CUDA that could be checked."),
+    ("4", "The program made no use of CUDA that could be checked (see --require-cuda)."),
     ("70", "StreamSan failed, or could not check everything: a clean report would mean nothing."),
     ("126", "The program cannot be executed."),
     ("127", "The program was not found."),
@@ -100,8 +100,7 @@ fn main_sections(pages: &[String]) -> String {
 }
 
 fn command_sections() -> String {
-    let see = [related("streamsan")].join(",\n");
-    list("EXIT STATUS", &EXIT_STATUS) + ".SH \"SEE ALSO\"\n" + &see + "\n"
+    list("EXIT STATUS", &EXIT_STATUS) + ".SH \"SEE ALSO\"\n" + &related("streamsan") + "\n"
 }
 
 /// A page that another one names.
