@@ -10,7 +10,8 @@
 //!
 //! - This one: [`cli`] is the command line, [`launcher`] starts the program with the shim preloaded
 //!   and accepts its processes, [`hunt`] finds the programs of a folder and runs each, [`tools`]
-//!   are the other commands that read traces or code images, and [`doctor`] examines the machine.
+//!   are the other commands that read traces or code images, [`doctor`] examines the machine, and
+//!   [`init`] writes the files with which a project starts.
 //! - `ingest` reads records, live or from a trace file, and feeds one `Analysis` a process.
 //! - `analysis` is one process under analysis: it takes each record through the crates below. Its
 //!   `rules` are those that a team has set itself, `ipc` compares processes that share memory. Its
@@ -32,5 +33,6 @@
 pub mod cli;
 pub mod doctor;
 pub mod hunt;
+pub mod init;
 pub mod launcher;
 pub mod tools;

@@ -18,6 +18,7 @@ mod excess;
 mod explain;
 mod grammar;
 mod hunt;
+mod init;
 mod memory;
 mod outputs;
 mod record;
@@ -74,6 +75,7 @@ enum Command {
     Memory(memory::MemoryArgs),
     Dump(dump::DumpArgs),
     Coverage(coverage::CoverageArgs),
+    Init(init::InitArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -188,6 +190,7 @@ impl Command {
             Self::Fleet(_) => return ("fleet", None),
             Self::Dump(_) => return ("dump", None),
             Self::Coverage(_) => return ("coverage", None),
+            Self::Init(_) => return ("init", None),
             Self::Doctor(_) => return ("doctor", None),
             Self::Completions(_) => return ("completions", None),
             Self::Man(_) => return ("man", None),
@@ -210,9 +213,12 @@ impl Command {
             Self::Memory(args) => std::mem::take(&mut args.options).any(),
             Self::Dump(args) => std::mem::take(&mut args.options).any(),
             Self::Coverage(args) => std::mem::take(&mut args.options).any(),
-            Self::Fleet(_) | Self::Doctor(_) | Self::Completions(_) | Self::Man(_) | Self::AttachRing(_) => {
-                AnyGiven::default()
-            }
+            Self::Fleet(_)
+            | Self::Init(_)
+            | Self::Doctor(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::AttachRing(_) => AnyGiven::default(),
         }
     }
 }
@@ -279,6 +285,7 @@ fn perform(args: &[OsString]) -> Ending {
         Command::Memory(args) => memory::main(&args, options),
         Command::Dump(args) => dump::main(&args),
         Command::Coverage(args) => coverage::main(&args),
+        Command::Init(args) => init::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Completions(args) => completions::main(&args, shown()),
         Command::Man(args) => man::main(&args, shown()),

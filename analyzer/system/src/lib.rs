@@ -4,7 +4,7 @@
 //! `local_files` finds the files of the program under test, `private_file` opens those that only
 //! the user may read, and `output` writes those that the user has named. `interrupt` notes the
 //! signal that asks for an end, `forward` passes signals on to a program. `descriptors` is the
-//! limit of open files.
+//! limit of open files, `same_file` compares names.
 
 #![warn(unreachable_pub)]
 
@@ -16,3 +16,4 @@ pub mod local_files;
 pub mod output;
 pub mod printable;
 pub mod private_file;
+pub mod same_file;

@@ -11,6 +11,7 @@ mod foreign;
 mod hunt;
 mod hunt_twice;
 mod hunt_unread;
+mod init;
 mod offline;
 mod output_files;
 mod segments;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tests::run::{command, end};
+use tests::run::{command, end, streamsan};
 use tests::{build, product};
 
 use super::{racy, release, steps, text, tools};
@@ -163,13 +163,20 @@ fn linters_accept_the_action_and_the_workflows() {
     };
     let mut workflows = files(".github/workflows");
     workflows.extend(files("examples/.github/workflows"));
+    // What `streamsan init` writes.
+    let written = build::scratch("written_jobs");
+    for ci in ["github", "gitlab"] {
+        assert_eq!(end(streamsan(["init", "--ci", ci]).arg(&written)).code(), Some(0));
+    }
+    workflows.push(written.join(".github/workflows/streamsan.yml"));
     let schema = |name: &str, files: &[PathBuf]| {
         let mut check = command(bin.join("check-jsonschema"));
         end(check.args(["--builtin-schema", name]).args(files))
     };
     let linted = schema("vendor.github-actions", &[root.join("action.yml")]);
     assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);
-    let jobs = schema("vendor.gitlab-ci", &[root.join("examples/.gitlab-ci.yml")]);
+    let jobs =
+        schema("vendor.gitlab-ci", &[root.join("examples/.gitlab-ci.yml"), written.join(".gitlab/streamsan.yml")]);
     assert_eq!(jobs.code(), Some(0), "{}{}", jobs.out, jobs.err);
     let linted = schema("vendor.github-workflows", &workflows);
     assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);

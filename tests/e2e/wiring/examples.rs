@@ -71,12 +71,20 @@ fn the_workflow_of_github() {
     let variables: Vec<(&str, &str)> = project.variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let action = product::root().join("action.yml");
     let inputs = json!({ "archive": archive.to_str() }).to_string();
-    let words = ["workflow", ".github/workflows/races.yml", action.to_str().expect("text"), &inputs];
+    // The example, and the job that `streamsan init` writes.
+    let build = "nvcc -O2 -g -lineinfo -arch=sm_80 pipeline.cu -o pipeline";
+    let init = project.run("streamsan", &["init", "--build", build, "--command", "./pipeline"]);
+    assert_eq!(init.code(), Some(0), "{}", init.err);
     for code in [0, 66] {
-        let told = steps(&project.bin, &project.folder, &words, &variables);
-        assert_eq!(told["code"], code, "{told:#}");
-        let used: Vec<&str> = told["uses"].as_array().expect("a list").iter().map(|used| text(&used["uses"])).collect();
-        assert!(used[0].starts_with("actions/checkout@") && used[1].contains("upload-sarif@"), "{used:?}");
+        for file in ["races.yml", "streamsan.yml"] {
+            let file = format!(".github/workflows/{file}");
+            let words = ["workflow", &file, action.to_str().expect("text"), &inputs];
+            let told = steps(&project.bin, &project.folder, &words, &variables);
+            assert_eq!(told["code"], code, "{file}: {told:#}");
+            let used = told["uses"].as_array().expect("a list").iter().map(|used| text(&used["uses"]));
+            let used: Vec<&str> = used.collect();
+            assert!(used[0].starts_with("actions/checkout@") && used[1].contains("upload-sarif@"), "{used:?}");
+        }
         project.make_racy();
     }
 }

@@ -25,6 +25,7 @@ use suppressions::Suppression;
 use system::file_name::FileName;
 use system::local_files;
 use system::printable::harmless;
+use system::same_file::same_file;
 
 /// All decisions of the user, read from their files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,7 +46,7 @@ impl Gate {
         }
         let read = |file: &FileName| {
             // The first run of one that keeps its own baseline: nothing is known yet.
-            let is_own = options.write_baseline.as_ref() == Some(file);
+            let is_own = options.write_baseline.as_ref().is_some_and(|written| same_file(written, file));
             if is_own && std::fs::metadata(file).map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.len() == 0) {
                 return Ok(Baseline::default());
             }

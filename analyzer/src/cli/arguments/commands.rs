@@ -6,7 +6,7 @@
 use settings::nearest::nearest;
 
 /// The commands, in the order of the help.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "run",
     "hunt",
     "record",
@@ -19,6 +19,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "memory",
     "dump",
     "coverage",
+    "init",
     "doctor",
     "completions",
 ];

@@ -1,0 +1,38 @@
+//! `streamsan init`: the files with which a project starts.
+
+use std::path::PathBuf;
+
+use super::common::{failed, print, wrong};
+use crate::init::{self, Ci, Commands};
+use settings::exit_code::Ending;
+
+/// Write streamsan.toml, a file of suppressions and a job for CI into a project
+#[derive(clap::Args, Debug)]
+pub(crate) struct InitArgs {
+    /// The CI system whose job to write [default: those whose files the project has]
+    #[arg(long, value_name = "github|gitlab|none", value_enum)]
+    ci: Option<Ci>,
+    /// The command that the job builds the project with
+    #[arg(long, value_name = "COMMAND", default_value = "make")]
+    build: String,
+    /// The command that the job checks
+    #[arg(long, value_name = "COMMAND", default_value = "./app")]
+    command: String,
+    /// The folder of the project
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+}
+
+/// Writes the files that are not there yet, and says what became of each.
+pub(crate) fn main(args: &InitArgs) -> Ending {
+    if !args.folder.is_dir() {
+        return wrong(&format!("init: {} is no folder", args.folder.display()));
+    }
+    let systems = args.ci.map_or_else(|| Ci::of(&args.folder), |ci| vec![ci]);
+    let written = init::write(&args.folder, &systems, &Commands { build: &args.build, check: &args.command });
+    let ending = print(&written.text);
+    match written.error {
+        Some(error) => failed(&format!("init: {error}")),
+        None => ending,
+    }
+}
