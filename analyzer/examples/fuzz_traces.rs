@@ -183,7 +183,7 @@ fn read(path: &str, round: u64) -> (usize, bool) {
     assert!(bytes > 0);
     if round.is_multiple_of(4) {
         let _ = recorded::dump(path, std::io::sink());
-        let _ = tools::timeline::draw(std::path::Path::new(path), std::io::sink());
+        let _ = tools::timeline::draw(std::path::Path::new(path), &[], std::io::sink());
         let mut memory = tools::memory::read(std::path::Path::new(path));
         drop((memory.text(), memory.json()));
         drop(tools::snapshot::snapshot(&mut memory));

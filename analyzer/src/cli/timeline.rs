@@ -3,9 +3,13 @@
 use std::io::Write;
 
 use super::arguments::Given;
-use super::common::{failed, prepare, readable, unreadable, wrong};
+use super::common::{analysis_options, failed, prepare, readable, unreadable, wrong};
 use crate::cli::outputs::StandardOutput;
 use crate::tools::timeline::{Drawn, draw};
+use analysis::AnalysisOptions;
+use analysis::counterfactual::causes;
+use ingest::{progress::Progress, recorded};
+use report::model::Outcome;
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::Ending;
@@ -13,7 +17,7 @@ use system::file_name::FileName;
 use system::output::{self, Replacement};
 use trace::file::FileError;
 
-/// Draw a trace for Perfetto: streams as tracks, in logical time
+/// Draw a trace for Perfetto: streams as tracks, in logical time, with its races
 #[derive(clap::Args, Debug)]
 pub(crate) struct TimelineArgs {
     /// A trace
@@ -25,7 +29,7 @@ pub(crate) struct TimelineArgs {
 
 /// Draws into a file, or to standard output. A regular file is replaced when the drawing is
 /// complete, and stays where there is nothing to draw.
-fn drawn(trace: &FileName, path: &FileName) -> std::io::Result<(Drawn, Option<FileError>)> {
+fn drawn(trace: &FileName, outcomes: &[Outcome], path: &FileName) -> std::io::Result<(Drawn, Option<FileError>)> {
     let (mut file, mut out);
     let mut replacement = None;
     let to: &mut dyn Write = if path.is(output::STANDARD) {
@@ -41,13 +45,21 @@ fn drawn(trace: &FileName, path: &FileName) -> std::io::Result<(Drawn, Option<Fi
             }
         }
     };
-    let (drawn, error) = draw(trace, std::io::BufWriter::new(to))?;
+    let (drawn, error) = draw(trace, outcomes, std::io::BufWriter::new(to))?;
     if let Some(new) = replacement
         && (error.is_none() || drawn != Drawn::default())
     {
         new.finish()?;
     }
     Ok((drawn, error))
+}
+
+/// The findings of the trace, as far as it can be read: what keeps it from being read is told with
+/// the drawing.
+fn findings(trace: &FileName, options: AnalysisOptions) -> Vec<Outcome> {
+    let mut progress = Progress::new(std::fs::metadata(trace).map_or(0, |meta| meta.len()));
+    let (mut processes, _) = recorded::analysed(trace, options, None, &[], (0, &mut progress));
+    processes.values_mut().map(|analysis| causes::findings(analysis).0).collect()
 }
 
 /// Draws it.
@@ -62,8 +74,10 @@ pub(crate) fn main(args: &TimelineArgs, mut options: Options) -> Ending {
     {
         return ending;
     }
+    let judged = analysis_options(&options);
     let path = options.output.unwrap_or_default();
-    match drawn(file, &path) {
+    let outcomes = findings(file, judged);
+    match drawn(file, &outcomes, &path) {
         // A reader that has seen enough (head) closes the pipe: no error of ours.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ending::default(),
         Err(error) => failed(&format!("{path} can not be written: {error}")),

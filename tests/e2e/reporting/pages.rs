@@ -119,6 +119,47 @@ fn a_finding_shows_lanes_waits_the_missing_one_stacks_and_bytes() {
 }
 
 #[test]
+fn the_table_follows_the_filters_and_its_rows_open_findings() {
+    let Some(browser) = browser() else { return };
+    let folder = build::scratch("page-table");
+    let trace = folder.join("t");
+    made::write(&trace, &made::many(30, 1_000));
+    let answer = probe(
+        &browser,
+        &page(&trace, &folder),
+        r##"
+        const rows = () => [...document.querySelectorAll("#overview tr[data-finding]")].filter(r => !r.hidden);
+        const first = rows().length, more = document.querySelector("#overview button"), offers = more.textContent;
+        enter("search", "number_17_ later"); const found = rows().length, offersFound = more.hidden;
+        enter("search", "no such thing"); const none = rows().length;
+        enter("search", ""); more.click(); const every = rows().length, offersEvery = more.hidden;
+        const last = rows()[every - 1], id = "finding-" + last.dataset.finding, card = document.getElementById(id);
+        const before = !!card.querySelector(".body");
+        last.click();
+        const after = !!card.querySelector(".body"), header = document.querySelector("header").offsetHeight;
+        const top = card.getBoundingClientRect().top, low = innerHeight - header;
+        const theme = document.getElementById("theme"), was = theme.getAttribute("aria-pressed");
+        theme.click();
+        say({
+            first, offers, found, offersFound, none, every, offersEvery, before, after, address: location.hash === "#" + id,
+            inView: top >= header && top < low, switches: theme.getAttribute("aria-pressed") !== was,
+            verdict: document.getElementById("verdict").textContent,
+            wraps: [...document.querySelectorAll(".lines pre")].every(e => e.scrollWidth <= e.clientWidth),
+        });
+        "##,
+    );
+    let numbers = ["first", "found", "none", "every"].map(|key| answer[key].as_u64().unwrap_or(u64::MAX));
+    let every = numbers[3];
+    assert!(every > 20 && numbers == [20, 1, 0, every], "{answer:#}");
+    assert_eq!(answer["offers"], format!("show all {every}"), "{answer:#}");
+    assert_eq!(answer["before"], false, "{answer:#}");
+    for yes in ["offersFound", "offersEvery", "after", "address", "inView", "switches", "wraps"] {
+        assert_eq!(answer[yes], true, "{yes}: {answer:#}");
+    }
+    assert!(answer["verdict"].as_str().is_some_and(|text| text.contains("findings fail this run")), "{answer:#}");
+}
+
+#[test]
 fn a_hundred_thousand_ops_and_hundreds_of_findings_can_be_searched_by_keyboard() {
     let Some(browser) = browser() else { return };
     let folder = build::scratch("page-large");

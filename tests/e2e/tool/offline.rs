@@ -245,9 +245,9 @@ fn debug_information_is_found_by_build_id() {
     assert!(!wrong.err.contains("racy.c:"), "{}", wrong.err);
 }
 
-/// The slices and arrows of a time line, after the rules of Chrome's trace event format were held
+/// The slices of a time line, and the categories of its arrows, after the rules of Chrome's trace event format were held
 /// against it.
-fn drawn(file: &Path) -> (Vec<Value>, usize) {
+fn drawn(file: &Path) -> (Vec<Value>, Vec<String>) {
     let value = json(file);
     let events = value["traceEvents"].as_array().expect("traceEvents").clone();
     let number = |e: &Value, key: &str| e[key].as_u64().unwrap_or_else(|| panic!("no {key} in {e}"));
@@ -284,7 +284,8 @@ fn drawn(file: &Path) -> (Vec<Value>, usize) {
             );
         }
     }
-    (slices, starts.len())
+    let category = |e: &Value| e["cat"].as_str().unwrap_or_default().to_owned();
+    (slices, starts.iter().map(|(_, _, e)| category(e)).collect())
 }
 
 #[test]
@@ -298,15 +299,22 @@ fn a_time_line_follows_the_rules_of_its_format() {
         assert_eq!(ended.code(), Some(0), "{}", ended.err);
         drawn(&file)
     };
-    let (slices, _) = draw(&["0"]);
-    let fills: Vec<&Value> = slices.iter().filter(|e| e["name"] == "fill").collect();
+    let (slices, racy) = draw(&["0"]);
+    let fills: Vec<&Value> = slices.iter().filter(|e| e["cat"] == "fill").collect();
     assert_eq!(fills.len(), 2, "{slices:#?}");
     assert_ne!(fills[0]["tid"], fills[1]["tid"]);
     assert!(fills[0]["args"]["at"].as_str().is_some_and(|at| at.starts_with("racy.c:")), "{}", fills[0]);
-    let racy_flows = draw(&["0"]).1;
-    // The event of the ordered twin is an arrow more, and its second fill comes after the first.
-    let (slices, flows) = draw(&["0", "ordered"]);
-    assert_eq!(flows, racy_flows + 1);
+    assert_eq!(fills[0]["name"], "cuMemsetD8Async", "the call, as reports name it");
+    // Both sides of the race name it, and nothing else does.
+    let of_race = |e: &&Value| e["args"]["races"].is_string();
+    let named = |e: &Value| e["args"]["races"].as_str().unwrap_or_default().to_owned();
+    assert!(named(fills[0]).starts_with("write-after-write ") && named(fills[0]) == named(fills[1]), "{fills:#?}");
+    assert_eq!(slices.iter().filter(of_race).count(), 2, "{slices:#?}");
+    assert_eq!(racy.iter().filter(|category| *category == "race").count(), 1);
+    // The ordered twin has no race, but an event: its second fill comes after the first.
+    let (slices, ordered) = draw(&["0", "ordered"]);
+    assert!(slices.iter().filter(of_race).count() == 0 && !ordered.contains(&"race".to_owned()), "{slices:#?}");
+    assert_eq!(ordered.len(), racy.len());
     assert!(slices.iter().any(|e| e["name"] == "wait for event"));
     // A trace from a GPU; a damaged one is drawn as far as it goes.
     let recorded = tests::product::root().join("tests/recorded/doc_mul_out.trace");

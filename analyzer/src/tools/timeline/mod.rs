@@ -4,9 +4,14 @@
 //! Owns the drawing. A trace holds an order but no clock: **time is logical**. Every op takes one
 //! step. A stream's op begins after the ones before it in its stream, after what the stream waits
 //! for, and not before it was submitted. Streams and host threads are tracks, ops are slices, and
-//! flow arrows show what orders two tracks.
+//! flow arrows show what orders two tracks. Ops that take part in a race are red, and an arrow leads
+//! from the previous access to the access ([`races`]).
+
+mod races;
 
 use super::{TracedProcess, each_op};
+use races::Races;
+use report::model::Outcome;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,6 +22,9 @@ use trace::{EventId, Op, Record, Region, StreamId, StreamKind, SyncId, SyncScope
 
 /// Length of one step, in the microseconds of viewers.
 const STEP: u64 = 10;
+
+/// The argument of a slice that names the findings which it takes part in.
+const RACES: &str = "races";
 
 /// Tracks of host threads come after those of streams.
 const HOST: u64 = 1_000_000;
@@ -36,6 +44,8 @@ struct Lanes {
     syncs: FxHashMap<SyncId, (u64, ThreadId, Vec<Mark>, String)>,
     named: FxHashMap<u64, ()>,
     now: u64,
+    /// The findings of the process.
+    races: Races,
 }
 
 struct Drawing<W: Write> {
@@ -57,15 +67,22 @@ impl<W: Write> Drawing<W> {
         // Slices end just before the next step, so that neighbours do not overlap.
         let dur = steps * STEP - 1;
         let (ts, tid) = (at.time * STEP, at.track);
-        self.event(&json!({ "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "name": name, "cat": kind, "args": args }))
+        let racing = args.get(RACES).is_some();
+        let mut slice =
+            json!({ "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "name": name, "cat": kind, "args": args });
+        if racing {
+            // The red of the viewers' palette.
+            slice["cname"] = "terrible".into();
+        }
+        self.event(&slice)
     }
 
     /// An arrow between two slices.
-    fn flow(&mut self, pid: u32, from: Mark, to: Mark, name: &str) -> io::Result<()> {
+    fn flow(&mut self, pid: u32, from: Mark, to: Mark, (kind, name): (&str, &str)) -> io::Result<()> {
         self.flows += 1;
         let id = self.flows;
         let mut end = |ph: &str, at: Mark| {
-            let mut event = json!({ "ph": ph, "pid": pid, "tid": at.track, "ts": at.time * STEP + 1, "id": id, "name": name, "cat": "order" });
+            let mut event = json!({ "ph": ph, "pid": pid, "tid": at.track, "ts": at.time * STEP + 1, "id": id, "name": name, "cat": kind });
             if ph == "f" {
                 event["bp"] = "e".into();
             }
@@ -85,17 +102,22 @@ pub struct Drawn {
     pub(crate) flows: u64,
 }
 
-/// Draws a trace. The readable part of a damaged one is drawn, and the file is complete in any
-/// case. The error is returned beside it.
-pub fn draw(path: &std::path::Path, to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
+/// Draws a trace with the findings of its processes. The readable part of a damaged one is drawn,
+/// and the file is complete in any case. The error is returned beside it.
+pub fn draw(path: &std::path::Path, outcomes: &[Outcome], to: impl Write) -> io::Result<(Drawn, Option<FileError>)> {
     let mut d = Drawing { to, first: true, flows: 0, slices: 0 };
     d.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"streamsan\",\"time\":\"logical: one step an op, no clock\"},\"traceEvents\":[\n")?;
     let mut processes = BTreeMap::new();
     let mut lanes: BTreeMap<u32, Lanes> = BTreeMap::new();
+    let mut races = Races::of(outcomes);
     let mut written = Ok(());
     let error = each_op(path, &mut processes, |number, process, record| {
         if written.is_ok() {
-            written = lanes.entry(number).or_default().op(&mut d, process, record);
+            let lanes = lanes.entry(number).or_insert_with(|| {
+                let races = races.remove(&process.names.process.pid).unwrap_or_default();
+                Lanes { races, ..Lanes::default() }
+            });
+            written = lanes.op(&mut d, process, record);
         }
     })
     .err();
@@ -142,11 +164,13 @@ impl Lanes {
             }
             Op::Copy { stream, ref dst, .. } => {
                 let args = args(process, bytes(dst));
-                self.work(d, process, stream, thread, "copy", "copy", args, None)
+                let name = called(process, record, "copy");
+                self.work(d, process, stream, thread, &name, "copy", args, None)
             }
             Op::Set { stream, ref dst, .. } => {
                 let args = args(process, bytes(dst));
-                self.work(d, process, stream, thread, "fill", "fill", args, None)
+                let name = called(process, record, "fill");
+                self.work(d, process, stream, thread, &name, "fill", args, None)
             }
             Op::GraphLaunch { stream, exec } => {
                 let args = args(process, json!({ "graph": exec.0 }));
@@ -218,7 +242,7 @@ impl Lanes {
                     json!({ "at": site }),
                 )?;
                 for mark in marks {
-                    d.flow(pid, mark, Mark { track, time: end }, "host waits")?;
+                    d.flow(pid, mark, Mark { track, time: end }, (ORDER, "host waits"))?;
                 }
                 Ok(())
             }
@@ -253,10 +277,23 @@ impl Lanes {
         let time = self.begin(stream).max(after.map_or(0, |mark| mark.time + 1));
         args["thread"] = process.names.thread(thread).map_or(0, |(tid, _)| tid).into();
         let at = Mark { track, time };
+        let text = |key: &str| args[key].as_str().unwrap_or_default();
+        let races = self.races.parts(stream, text("call"), text("at"), at);
+        if !races.is_empty() {
+            args[RACES] = races.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(", ").into();
+        }
         d.slice(pid, at, 1, name, kind, args)?;
         self.streams.insert(stream, time + 1);
+        for part in &races {
+            match part.previous {
+                // Arrows lead forward in time; what is drawn side by side has none.
+                Some(from) if from.time < time => d.flow(pid, from, at, (RACE, &part.name))?,
+                Some(to) if to.time > time => d.flow(pid, at, to, (RACE, &part.name))?,
+                _ => {}
+            }
+        }
         match after {
-            Some(from) if from.track != track => d.flow(pid, from, at, "event"),
+            Some(from) if from.track != track => d.flow(pid, from, at, (ORDER, "event")),
             _ => Ok(()),
         }
     }
@@ -283,6 +320,16 @@ impl Lanes {
         d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_name", "args": { "name": name } }))?;
         d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_sort_index", "args": { "sort_index": track } }))
     }
+}
+
+/// The categories of arrows: what orders two slices, and what does not.
+const ORDER: &str = "order";
+const RACE: &str = "race";
+
+/// The name of a slice: its call, as reports name it.
+fn called(process: &TracedProcess, record: &Record<'_>, otherwise: &str) -> String {
+    let call = process.names.call(record.origin.call);
+    if call.is_empty() { otherwise.to_owned() } else { call.to_owned() }
 }
 
 fn size(region: &Region) -> u64 {
