@@ -160,24 +160,25 @@ impl Elaborator<'_> {
     }
 
     fn label(&self, step: &HistoryEntry) -> (Operation, String) {
-        let plain = |what: Operation| (what, what.to_string());
+        // As the text names it: by its call.
+        let call = self.names.call(step.call);
+        let called = |what: Operation| (what, if call.is_empty() { what.to_string() } else { call.to_owned() });
         match step.what {
             What::Kernel(id) => {
                 let name = self.kernel_name(id);
                 (Operation::Kernel, if name.is_empty() { "kernel".into() } else { name })
             }
-            What::Copy => plain(Operation::Copy),
-            What::Fill => plain(Operation::Fill),
-            What::Graph => plain(Operation::Graph),
-            What::HostFunction => plain(Operation::HostFunction),
+            What::Copy => called(Operation::Copy),
+            What::Fill => called(Operation::Fill),
+            What::Graph => called(Operation::Graph),
+            What::HostFunction => called(Operation::HostFunction),
             What::WriteValue => (Operation::Value, "write a value".into()),
             What::WaitValue => (Operation::Value, "wait for a value".into()),
-            What::Alloc => plain(Operation::Allocation),
-            What::Free => plain(Operation::Free),
+            What::Alloc => called(Operation::Allocation),
+            What::Free => called(Operation::Free),
             What::Record(event) => (Operation::Record, format!("record event {}", event.0)),
             What::Wait(event) => (Operation::Wait, format!("wait for event {}", event.0)),
             What::HostWait => {
-                let call = self.names.call(step.call);
                 (Operation::HostWait, if call.is_empty() { "host waits".into() } else { call.to_string() })
             }
             What::Host => (Operation::Host, "the host itself".into()),
