@@ -101,7 +101,11 @@ fn a_finding_shows_lanes_waits_the_missing_one_stacks_and_bytes() {
     );
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let steps: Vec<String> = answer["steps"].as_array().expect("steps").iter().map(text).collect();
-    assert_eq!(steps, ["fill", "record event 1", "fill", "wait for event 1", "fill"], "{answer:#}");
+    assert_eq!(
+        steps,
+        ["cuMemsetD8Async", "record event 1", "cuMemsetD8Async", "wait for event 1", "cuMemsetD8Async"],
+        "{answer:#}"
+    );
     assert_eq!(answer["waits"], serde_json::json!([[1, 3]]), "the wait that there is, and no other");
     let lanes = answer["lanes"].as_array().expect("lanes");
     assert!(
