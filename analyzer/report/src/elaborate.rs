@@ -7,7 +7,7 @@ use crate::call_site::{self, place, site, site_frame};
 use crate::doubt::{Measuring, parameter};
 use crate::fingerprint::identity;
 use crate::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
-use crate::words::{Established, FindingKind, LaneKind, MemoryWord, memory_kind, verb};
+use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
 use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
@@ -388,7 +388,7 @@ pub fn describe_bytes(side: &mut Side, access: &Access, base: u64) {
     side.gaps = match e.pieces() {
         Some(pieces) => format!("{} bytes in {} pieces", pieces.bytes(), pieces.spans().len()),
         None if gaps.is_empty() => String::new(),
-        None => format!("{} bytes {}", e.width(), gaps.join(", ")),
+        None => format!("{} {}", counted(e.width(), "byte", "bytes"), gaps.join(", ")),
     };
     (side.from, side.to) = (e.start.wrapping_sub(base), e.end.wrapping_sub(base));
     side.precision = e.precision;

@@ -84,6 +84,30 @@ fn a_recorded_run_of_pytorch_and_its_mended_twin() {
     assert_recorded("triton_step_waited", 0);
 }
 
+/// The gallery of the guide has the first finding of ten reports, without the line for machines.
+/// With `BLESS` it gets what is expected now.
+#[test]
+fn the_gallery_shows_reports_as_they_are() {
+    let place = product::root().join("docs/guide/gallery.md");
+    let text = std::fs::read_to_string(&place).expect("the page");
+    let mut parts = text.split("<!-- report: ");
+    let mut made = parts.next().expect("its head").to_owned();
+    for part in parts {
+        let (name, _) = part.split_once(" -->\n```text\n").expect("a name and a block");
+        let (_, rest) = part.split_once("\n```\n").expect("the block's end");
+        let expected = product::root().join("tests/expected").join(format!("{name}.txt"));
+        let report = std::fs::read_to_string(&expected).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let finding = report.split(&format!("{}\n", "=".repeat(80))).nth(1).expect("a finding");
+        let (finding, _) = finding.split_once("\n[streamsan ").expect("a line for machines");
+        made += &format!("<!-- report: {name} -->\n```text\n{}\n```\n{rest}", finding.trim_end());
+    }
+    assert_eq!(text.matches("<!-- report: ").count(), 10);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&place, &made).expect("written");
+    }
+    assert!(made == text, "{} is not what the reports say: cargo xtask bless", place.display());
+}
+
 #[test]
 fn two_fills_of_the_same_bytes() {
     assert_report("racy_fills", &build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]), &[]);

@@ -245,8 +245,8 @@ fn debug_information_is_found_by_build_id() {
     assert!(!wrong.err.contains("racy.c:"), "{}", wrong.err);
 }
 
-/// The slices of a time line, and the categories of its arrows, after the rules of Chrome's trace event format were held
-/// against it.
+/// The slices of a time line, and the categories of its arrows. Checks the rules of Chrome's trace
+/// event format.
 fn drawn(file: &Path) -> (Vec<Value>, Vec<String>) {
     let value = json(file);
     let events = value["traceEvents"].as_array().expect("traceEvents").clone();

@@ -4,8 +4,8 @@
 //! Owns the drawing. A trace holds an order but no clock: **time is logical**. Every op takes one
 //! step. A stream's op begins after the ones before it in its stream, after what the stream waits
 //! for, and not before it was submitted. Streams and host threads are tracks, ops are slices, and
-//! flow arrows show what orders two tracks. Ops that take part in a race are red, and an arrow leads
-//! from the previous access to the access ([`races`]).
+//! flow arrows show what orders two tracks. Ops that take part in a race are red, and an arrow
+//! leads from the previous access to the access ([`races`]).
 
 mod races;
 
