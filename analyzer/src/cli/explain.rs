@@ -1,20 +1,21 @@
-//! `streamsan explain`: what the kernels of a file read and write.
+//! `streamsan explain`: what the kernels of a file read and write, or what a kind of finding is.
 
 use super::arguments::Given;
 use super::common::{print, unreadable, wrong};
+use super::finding_pages::page;
 use crate::tools::explain::{Asked, describe};
 use settings::Options;
 use settings::exit_code::Ending;
 use settings::nearest::nearest;
 use system::file_name::FileName;
 
-/// Show what kernels touch, as far as it is known
+/// Show what kernels touch, as far as it is known, or what a kind of finding means
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// Print JSON
     #[arg(long = "json", id = "as-json")]
     json: bool,
-    /// A trace, or a file with code: program, library, cubin, fatbin, PTX
+    /// A trace, a file with code (program, library, cubin, fatbin, PTX), or a kind of finding
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
     /// Only kernels whose mangled name contains this
@@ -26,6 +27,10 @@ pub(crate) struct ExplainArgs {
 
 /// Prints it.
 pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
+    // A file of that name comes first.
+    if let Some(page) = page(&args.file.to_string()).filter(|_| !args.file.exists()) {
+        return print(page);
+    }
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
         Ok((Asked::Text(text), torn)) => print(&text).joined(unreadable(&args.file, torn)),

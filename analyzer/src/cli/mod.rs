@@ -16,6 +16,7 @@ mod doctor;
 mod dump;
 mod excess;
 mod explain;
+mod finding_pages;
 mod grammar;
 mod hunt;
 mod init;

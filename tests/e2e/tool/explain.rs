@@ -318,3 +318,17 @@ fn summaries_are_kept_where_the_user_says() {
         assert_eq!(count(&kept), 2);
     }
 }
+
+#[test]
+fn a_kind_of_finding_is_explained_unless_a_file_has_its_name() {
+    let explain = |word: &str, folder: &Path| run::end(run::streamsan(["explain", word]).current_dir(folder));
+    let folder = build::scratch("explain_kind");
+    let ended = explain("write-after-read", &folder);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    assert!(ended.out.starts_with("# write-after-read\n") && ended.out.contains("## Mend it"), "{}", ended.out);
+    let ended = explain("write-after-reed", &folder);
+    assert!(ended.code() == Some(2) && ended.err.contains("write-after-reed"), "{}", ended.err);
+    std::fs::write(folder.join("write-after-read"), "no code").expect("written");
+    let ended = explain("write-after-read", &folder);
+    assert!(ended.code() == Some(2) && !ended.out.contains("Mend"), "{}", ended.out);
+}
