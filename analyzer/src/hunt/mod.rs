@@ -6,7 +6,8 @@
 //! the others. Does not merge or print reports: that is [`report`].
 //!
 //! The files in the order of use: `find` walks the folder, `ctest` asks for the tests of a build,
-//! `links` says which executables use CUDA, `pytest` which Python files do. `one` runs a program
+//! `links` says which executables use CUDA, `pytest` which Python files do. `selection` leaves out
+//! what another job runs or an earlier hunt found clean. `one` runs a program
 //! and judges its end, `second` says what another run of it is to measure and what follows from
 //! that, `queue` runs them all, and `progress` says how far it is.
 
@@ -19,6 +20,7 @@ pub(crate) mod progress;
 pub(crate) mod pytest;
 pub(crate) mod queue;
 pub(crate) mod second;
+pub(crate) mod selection;
 pub(crate) mod target;
 
 /// The words that a program is run under: `streamsan run` with its options.

@@ -276,6 +276,9 @@ fn the_list_runs_nothing_and_mistakes_are_named() {
         assert!(ended.err.contains(why) && ended.err.lines().count() == 1, "{}", ended.err);
     };
     wrong(&["--only", "nowhere"], &folder, "--only leaves none of 2");
+    wrong(&["--only", "a ", "--shard", "2/2"], &folder, "--only and --shard leave none of 2");
+    wrong(&["--shard", "3/2"], &folder, "such as 1/4");
+    wrong(&["--rerun-failed", "/nowhere.json"], &folder, "/nowhere.json: No such file");
     wrong(&[], &build::scratch("hunt-empty"), "no programs in ");
     wrong(&[], Path::new("/nowhere"), "/nowhere: No such file");
     wrong(&[], Path::new("/bin/true"), "is no folder");
@@ -381,6 +384,46 @@ fn ctest_hunt(root: &Path, path: &Path) {
     assert_eq!(of("ordered")["command"][1], "an argument");
     let said = Path::new(of("racy")["output"].as_str().expect("a folder")).join("stdout");
     assert_eq!(std::fs::read_to_string(said).expect("kept"), "done: x y\n");
+}
+
+#[test]
+fn jobs_share_a_hunt_and_what_was_not_clean_runs_again() {
+    let folder = build::scratch("hunt-selection");
+    let ways = [("a", "ORDERED"), ("b", "RACY"), ("c", "ORDERED"), ("d", "RACY"), ("e", "ORDERED")];
+    for (name, way) in ways {
+        put(&hunted(&[way]), &folder.join(name));
+    }
+    let listed = |options: &[&str]| -> Vec<String> {
+        let ended = end(&mut hunt(&[&["--list"], options].concat(), &folder));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let names = ended.out.lines().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned);
+        names.collect()
+    };
+    for count in 1..=5 {
+        let mut all: Vec<String> = Vec::new();
+        for index in 1..=count {
+            let part = listed(&["--shard", &format!("{index}/{count}")]);
+            assert!(part.len().abs_diff(5 / count) <= 1, "{index}/{count}: {part:?}");
+            all.extend(part);
+        }
+        all.sort_unstable();
+        assert_eq!(all, ["a", "b", "c", "d", "e"], "each program belongs to one part of {count}");
+    }
+    let report = folder.with_extension("json");
+    let report = report.to_str().expect("text");
+    assert_eq!(end(&mut hunt(&["--json", report], &folder)).code(), Some(66));
+    assert_eq!(listed(&["--rerun-failed", report]), ["b", "d"]);
+    // Once they are mended, nothing is left to run again.
+    for name in ["b", "d"] {
+        put(&hunted(&["ORDERED"]), &folder.join(name));
+    }
+    assert_eq!(end(&mut hunt(&["--rerun-failed", report, "--json", report], &folder)).code(), Some(0));
+    let ended = end(&mut hunt(&["--rerun-failed", report], &folder));
+    assert!(ended.code() == Some(2) && ended.err.contains("--rerun-failed leaves none of 5"), "{}", ended.err);
+    // A report of one run has no programs.
+    std::fs::write(report, "{}").expect("written");
+    let ended = end(&mut hunt(&["--rerun-failed", report], &folder));
+    assert!(ended.code() == Some(2) && ended.err.contains("is no report of a hunt"), "{}", ended.err);
 }
 
 #[test]

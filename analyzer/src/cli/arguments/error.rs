@@ -35,7 +35,12 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let valid = text(ContextKind::ValidValue).replace(' ', ", ");
-            let valid = if valid.is_empty() { String::new() } else { format!("; there are {valid}") };
+            let valid = match std::error::Error::source(error) {
+                _ if !valid.is_empty() => format!("; there are {valid}"),
+                // What the parser of the value said.
+                Some(why) => format!(": {why}"),
+                None => String::new(),
+            };
             let name = name.trim_matches(['<', '>']);
             format!("'{}' is no value of '{name}'{valid}", text(ContextKind::InvalidValue))
         }

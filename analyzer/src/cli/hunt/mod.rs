@@ -13,6 +13,7 @@ use super::common::{failed, prepare, print, wrong};
 use crate::cli::outputs::StandardOutput;
 use crate::hunt::one::Ran;
 use crate::hunt::progress::HuntProgress;
+use crate::hunt::selection::{self, Shard};
 use crate::hunt::target::Target;
 use crate::hunt::{Under, find, queue};
 use crate::launcher::exact_setup;
@@ -25,6 +26,7 @@ use report::program::{Checked, Program};
 use report::reporters::Reporters;
 use settings::exit_code::{Ending, Reason};
 use settings::{ExactOptions, Options};
+use system::file_name::FileName;
 
 /// Find the programs and tests of a folder that use CUDA, and check them all
 #[derive(clap::Args, Debug)]
@@ -38,6 +40,12 @@ pub(crate) struct HuntArgs {
     /// Run only programs with WORD in their name; repeatable
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
+    /// Run one of so many equal parts of the programs: 1/4, 2/4 and so on
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Run only programs that were not clean in the hunt whose --json is FILE
+    #[arg(long, value_name = "FILE")]
+    rerun_failed: Option<FileName>,
     /// List the programs and run none
     #[arg(long)]
     list: bool,
@@ -64,9 +72,19 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
         Err(error) => return wrong(&format!("{}: {error}", args.folder.display())),
     };
     let found = find::find(&root);
-    let is_wanted = |target: &Target| args.only.is_empty() || args.only.iter().any(|word| target.name.contains(word));
+    let failed = match args.rerun_failed.as_ref().map(selection::failed).transpose() {
+        Ok(failed) => failed,
+        Err(error) => return wrong(&error),
+    };
+    let is_wanted = |target: &Target| {
+        (args.only.is_empty() || args.only.iter().any(|word| target.name.contains(word)))
+            && failed.as_ref().is_none_or(|names| names.contains(&target.name))
+    };
     let all = found.targets.len();
-    let targets: Vec<Target> = found.targets.into_iter().filter(is_wanted).collect();
+    let mut targets: Vec<Target> = found.targets.into_iter().filter(is_wanted).collect();
+    if let Some(shard) = args.shard {
+        targets = shard.of(targets);
+    }
     if !options.quiet {
         found.notes.iter().for_each(|note| system::say!("NOTE: {note}"));
     }
@@ -74,7 +92,17 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
         found.unread.iter().for_each(|why| eprintln!("streamsan: NOTE: {}", harmless(why)));
     }
     if targets.is_empty() {
-        let but = if all > 0 { format!(", but --only leaves none of {all}") } else { String::new() };
+        let chosen = [
+            (!args.only.is_empty(), "--only"),
+            (failed.is_some(), "--rerun-failed"),
+            (args.shard.is_some(), "--shard"),
+        ];
+        let chosen: Vec<&str> = chosen.into_iter().filter(|(given, _)| *given).map(|(_, option)| option).collect();
+        let leave = if chosen.len() == 1 { "leaves" } else { "leave" };
+        let but = match all {
+            0 => String::new(),
+            _ => format!(", but {} {leave} none of {all}", chosen.join(" and ")),
+        };
         return wrong(&format!(
             "no programs in {}{but}: neither tests of CTest, nor executables or files for pytest that use CUDA",
             args.folder.display()
