@@ -6,10 +6,16 @@ use crate::counterfactual::excess::listing::{Listed, Listing, SyncVerdict};
 use crate::counterfactual::excess::text::heading;
 use std::fmt::Write as _;
 
-const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Synchronisations</title><style>\
-body{font:15px/1.4 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em}\
-table{border-collapse:collapse;width:100%}td,th{border:1px solid #bbb;padding:.3em .6em;text-align:left;vertical-align:top}\
-code,pre{font-size:13px}pre{margin:0}.nothing{background:#e6f4e6}.together{background:#f4f2df}</style>\n";
+/// The colours are those of the report (`html.page`); the page follows the browser's theme.
+const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Synchronisations</title><style>\
+:root{--back:#fbfbfa;--ink:#1d1f22;--line:#d9dce0;--code:#f2f3f4;--good:#e3f2e8;--some:#f6efdc}\
+@media(prefers-color-scheme:dark){:root{--back:#16181b;--ink:#e6e8ea;--line:#383d44;--code:#1f2226;--good:#1d3326;--some:#37301a}}\
+body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1180px;padding:16px 20px 60px;background:var(--back);color:var(--ink)}\
+h1{font-size:19px}h2{font-size:15px;margin-top:28px}\
+table{border-collapse:collapse;width:100%;font-size:13px}td,th{border-bottom:1px solid var(--line);padding:4px 14px 4px 0;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
+td:first-child,th:first-child{padding-left:8px}code,pre{font:13px/1.45 ui-monospace,monospace}pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:6px;padding:6px 10px}\
+.nothing{background:var(--good)}.together{background:var(--some)}</style>\n";
 
 /// All of it.
 pub fn page(all: &[Listing]) -> String {
