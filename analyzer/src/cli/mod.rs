@@ -16,7 +16,6 @@ mod doctor;
 mod dump;
 mod excess;
 mod explain;
-mod finding_pages;
 mod grammar;
 mod hunt;
 mod init;

@@ -1,9 +1,11 @@
 //! `streamsan explain`: what the kernels of a file read and write, or what a kind of finding is.
 
+mod pages;
+
 use super::arguments::Given;
 use super::common::{print, unreadable, wrong};
-use super::finding_pages::page;
 use crate::tools::explain::{Asked, describe};
+use pages::page;
 use settings::Options;
 use settings::exit_code::Ending;
 use settings::nearest::nearest;

@@ -6,7 +6,7 @@ macro_rules! pages {
     ($($kind:literal),* $(,)?) => {
         /// Kinds and their pages.
         const PAGES: &[(&str, &str)] =
-            &[$(($kind, include_str!(concat!("../../../docs/findings/", $kind, ".md")))),*];
+            &[$(($kind, include_str!(concat!("../../../../docs/findings/", $kind, ".md")))),*];
     };
 }
 
