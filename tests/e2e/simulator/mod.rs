@@ -9,6 +9,7 @@ mod device_launches;
 mod found_values;
 mod grid_barriers;
 mod host_functions;
+mod jump_tables;
 mod libraries;
 mod locks;
 mod measured;
