@@ -6,6 +6,7 @@ mod architecture;
 mod atomics;
 mod constants;
 mod device_launches;
+mod fences;
 mod found_values;
 mod grid_barriers;
 mod host_functions;
