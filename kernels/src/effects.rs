@@ -245,6 +245,9 @@ pub struct KernelAccess {
     pub looked_up: bool,
     /// The lock that the thread holds during all accesses of this kind through this base.
     pub lock: Option<Lock>,
+    /// Without that: the lock that it holds if the launch executes the fences which this needs, and
+    /// which it may leave out.
+    pub if_fenced: Option<Lock>,
     /// The words in memory that decide which threads make the accesses of this kind through this
     /// base.
     pub selection: Option<Selection>,

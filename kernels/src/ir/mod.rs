@@ -28,6 +28,7 @@
 use serde::{Deserialize, Serialize};
 pub(crate) mod cfg;
 pub(crate) mod grid_wait;
+pub(crate) mod jump_table;
 pub(crate) mod jump_threading;
 mod op;
 mod operand;

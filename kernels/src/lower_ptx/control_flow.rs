@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use crate::ir::jump_table::{MAX_WAYS, chain};
 use crate::ir::{AccessKind, Addr, Block, BlockId, Callees, Class, Op, Reason, SrcOperand, Sync, Term, Var};
 use crate::lower_ptx::arithmetic::alu;
 use crate::lower_ptx::memory_access::{access, any_memory, memory};
@@ -194,13 +195,19 @@ fn control<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction, at
             Some(work.id(&mut lower.f, place))
         }
         ("brx", _) => {
-            let targets = table(lower, i);
-            let mut blocks: Vec<BlockId> =
-                targets.into_iter().map(|at| work.id(&mut lower.f, (instance, at))).collect();
-            if guard.is_some() {
-                blocks.push(work.id(&mut lower.f, next));
+            let (targets, is_table) = table(lower, i);
+            let places = targets.into_iter().map(|at| work.id(&mut lower.f, (instance, at)));
+            let mut blocks: Vec<BlockId> = places.collect();
+            if is_table && blocks.len() <= MAX_WAYS {
+                let ways: Vec<(u32, BlockId)> = (0..).zip(blocks.iter().copied()).collect();
+                let number = lower.src(i.operands.first(), Class::W32);
+                Some(chain(&mut lower.f, number, &ways, i.line).unwrap_or(blocks[0]))
+            } else {
+                if guard.is_some() {
+                    blocks.push(work.id(&mut lower.f, next));
+                }
+                return Term::Switch(blocks);
             }
-            return Term::Switch(blocks);
         }
         ("ret", _) if lower.here().caller.is_some() => {
             if guard.is_none() {
@@ -229,18 +236,16 @@ fn place_of(lower: &Lower<'_>, label: Label) -> usize {
     lower.here().body.labels.get(label.index()).map_or(usize::MAX, |label| label.at as usize)
 }
 
-fn table(lower: &Lower<'_>, i: &Instruction) -> Vec<usize> {
+fn table(lower: &Lower<'_>, i: &Instruction) -> (Vec<usize>, bool) {
     let body = lower.here().body;
     match i.operands.get(1) {
         Some(ptx::Operand::Table(table)) => {
-            let mut places: Vec<usize> =
-                body.tables[table.index()].1.iter().map(|&label| place_of(lower, label)).collect();
-            places.sort_unstable();
-            places.dedup();
-            places
+            let places: Vec<usize> = body.tables[table.index()].1.iter().map(|&label| place_of(lower, label)).collect();
+            let any = !places.is_empty();
+            (places, any)
         }
         // A table that is not there: any label.
-        _ => body.labels.iter().map(|label| label.at as usize).collect(),
+        _ => (body.labels.iter().map(|label| label.at as usize).collect(), false),
     }
 }
 

@@ -5,12 +5,13 @@
 //! a register may hold the place of a variable and an index in one number (`LDC R5, c[0x3][R0]`
 //! with `R0 = 4 * i + 0x40`). `ranges/extent/constant_bank.rs` finds the variables behind the
 //! bytes. What is read is unknown, apart from pointers, whose place is kept. The other banks hold
-//! what a program can not write: parameters (0), literals (2), addresses (4). Owns loads of
+//! what a program can not write: parameters (0), literals and jump tables (2), addresses (4). Owns loads of
 //! parameters, too.
 
 use super::Lower;
 use crate::ir::{AccessKind, Addr, ConstantBank, Mem, MemSpace, Op, Reason, Special, Src, SrcOperand, Var};
 use crate::lower_sass::arithmetic::parallel_move;
+use crate::lower_sass::jump_tables::table_word;
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, ConstRef, Index, MachineInst, MemTy, Value};
 use smallvec::SmallVec;
@@ -154,6 +155,7 @@ pub(super) fn load_const(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy, mode
             let off = c.offset - lower.code.param_base as i32;
             lower.emit(i, Op::ParamIndexed { off, bytes, signed }, &[SrcOperand::var(v)], &d);
         }
+        Some(v) if c.bank == Bank::Number(2) && mode == 0 && bytes == 4 && table_word(lower, i, c.offset, v, d[0]) => {}
         Some(_) => lower.give_up(i, Reason::Constant),
     }
 }

@@ -4,7 +4,7 @@
 //! does not change which path a thread takes. Branches that depend on divergence alone (`.DIV`,
 //! `.CONV`) may go either way.
 
-use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError};
+use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError, jump_tables};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
 use crate::lower_sass::arithmetic::{alu, division};
 use crate::lower_sass::constant_bank::constant_reads;
@@ -56,7 +56,8 @@ fn indirect_targets(lower: &Lower<'_>, at: usize) -> Vec<usize> {
     if let Some(t) = lower.code.links.branches.get(&pc)
         && !t.is_empty()
     {
-        return t.iter().filter_map(|p| lower.code.index_of(i64::from(*p))).collect();
+        let targets: BTreeSet<usize> = t.iter().filter_map(|p| lower.code.index_of(i64::from(*p))).collect();
+        return targets.into_iter().collect();
     }
     let mut set = BTreeSet::new();
     for (k, i) in lower.code.insts.iter().enumerate() {
@@ -275,14 +276,17 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
             branch(cond, Some(taken), fall)
         }
         Flow::Indirect(..) => {
-            let mut out: Vec<BlockId> = Vec::new();
-            if i.is_conditional() {
-                out.extend(next(lower, work));
-            }
+            let mut targets: Vec<(usize, BlockId)> = Vec::new();
             for t in indirect_targets(lower, k) {
-                out.push(work.id(lower, ctx, t));
+                targets.push((t, work.id(lower, ctx, t)));
             }
-            Term::Switch(out)
+            let fall = if i.is_conditional() { next(lower, work) } else { None };
+            let jumps = if i.op == sass::Opcode::Brx { jump_tables::jump(lower, i, &targets) } else { None };
+            match jumps {
+                Some(Term::Jump(to)) if i.is_conditional() => branch(condition(lower, i), Some(to), fall),
+                Some(jumps) => jumps,
+                None => Term::Switch(fall.into_iter().chain(targets.into_iter().map(|target| target.1)).collect()),
+            }
         }
         Flow::Exit | Flow::Trap => {
             let cond = condition(lower, i);

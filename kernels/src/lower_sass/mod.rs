@@ -13,6 +13,7 @@
 mod arithmetic;
 mod constant_bank;
 mod control_flow;
+mod jump_tables;
 mod memory_access;
 mod predicate_words;
 mod pure;

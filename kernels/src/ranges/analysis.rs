@@ -28,7 +28,7 @@ use crate::ranges::graph::provenance::{Provenance, origins};
 use crate::ranges::graph::provenance::{is_looked_up, voted};
 use crate::ranges::handovers;
 use crate::ranges::held_locks::HeldLocks;
-use crate::ranges::locks;
+use crate::ranges::locks::{self, Fenced};
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
 use crate::ranges::selections::{Selections, Selectors, selectors};
@@ -55,6 +55,8 @@ pub(crate) struct Analysis {
     /// The locks that each access is made under, and the words by which it is handed over: see
     /// `locks` and `handovers`.
     pub(super) locks: Vec<locks::Held>,
+    /// The same if a launch executes all fences that these need. Empty: they are the same.
+    pub(super) if_fenced: Vec<locks::Held>,
     /// The branches that a launch takes if it is asked for locks: their conditions and outcomes.
     pub(super) asked: Vec<(NodeId, bool)>,
     /// See `selections`.
@@ -138,12 +140,20 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         .collect::<Vec<_>>();
     let looked_up_by = per_block::block_axis(&graph);
     let live = cfg.without(&ways::never_taken(&graph, &branches));
-    let (mut locks, asked) = locks::held(&graph, &live, &branches, &origins);
+    let (mut locks, mut asked) = locks::held(&graph, &live, &branches, &origins, Fenced::Surely);
     claims::mark(&graph, &live, &branches, &origins, &mut locks);
     let selectors = selectors(&graph, &cfg, &branches);
-    handovers::mark(&graph, &live, &branches, &mut locks);
+    handovers::mark(&graph, &live, &branches, Fenced::Surely, &mut locks);
+    let mut if_fenced = Vec::new();
+    if graph.syncs.iter().any(|s| s.sync.acquires() || s.sync.releases()) {
+        let (mut all, ask) = locks::held(&graph, &live, &branches, &origins, Fenced::IfMeasured);
+        handovers::mark(&graph, &live, &branches, Fenced::IfMeasured, &mut all);
+        if all.iter().zip(&locks).any(|(all, surely)| surely.is_empty() && !all.is_empty()) {
+            (if_fenced, asked) = (all, if asked.is_empty() { ask } else { asked });
+        }
+    }
     let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
-    Analysis { graph, cfg, branches, origins, locks, asked, selectors, looked_up_by, cache, plan }
+    Analysis { graph, cfg, branches, origins, locks, if_fenced, asked, selectors, looked_up_by, cache, plan }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -376,13 +386,18 @@ impl Analysis {
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
     ) -> Vec<Range<usize>> {
-        let (locks, selections) = (HeldLocks::of(self, launch), Selections::of(self, launch));
+        let locks = HeldLocks::of(self, &self.locks, launch);
+        let (if_fenced, selections) = (HeldLocks::of(self, &self.if_fenced, launch), Selections::of(self, launch));
         let mut done = Vec::new();
         for (kind, r, at) in found {
             let selection = selections.as_ref().and_then(|all| all.during(*kind, r.base));
             let mut put = |r: &ReachedBytes<Extent>, lock: Option<Lock>| {
                 let resolved = self.resolve(*kind, r, *at, launch).into_iter();
-                out.extend(resolved.map(|access| KernelAccess { lock: lock.clone(), selection, ..access }));
+                let others = if_fenced.as_ref().filter(|_| lock.is_none() && !r.early);
+                let if_fenced = others.and_then(|locks| locks.during(*kind, r.base));
+                let locked =
+                    |access| KernelAccess { lock: lock.clone(), if_fenced: if_fenced.clone(), selection, ..access };
+                out.extend(resolved.map(locked));
             };
             // What a lock is worth before the wait is not asked.
             match locks.as_ref().filter(|_| !r.early).map(|locks| (locks, locks.parts(*kind, r.base))) {
@@ -433,6 +448,7 @@ impl Analysis {
             voted,
             looked_up,
             lock: None,
+            if_fenced: None,
             selection: None,
             early: r.early,
             at,

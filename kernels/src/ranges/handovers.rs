@@ -26,6 +26,8 @@
 //! - or if every way to the access goes through a barrier that the threads which look reach behind
 //!   such a branch only. Threads that do not look are told by their numbers in the block.
 //!
+//! [`Fenced::IfMeasured`] leaves out both orders: a measured launch tells which fences it executed.
+//!
 //! Without fences and orders, relaxed and volatile flags order nothing, and nothing is recognised.
 //! In machine code, the release is a `MEMBAR` and the acquire invalidates the first-level cache.
 
@@ -33,7 +35,7 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Combine, Reason, Special, Sync};
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Graph, Kind, NodeId};
-use crate::ranges::locks::{Held, Update, Words};
+use crate::ranges::locks::{Fenced, Held, Update, Words};
 use crate::ranges::ways::{self, Edge, Entered, Point, Stops, stops};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -77,6 +79,7 @@ struct Flow<'a> {
     g: &'a Graph,
     cfg: &'a Cfg,
     branches: &'a [Option<Branch>],
+    fenced: Fenced,
     free: Stops,
     releases: Stops,
     acquires: Stops,
@@ -90,7 +93,7 @@ struct Flow<'a> {
 }
 
 /// Gives the accesses that no lock protects their part in a handover.
-pub(super) fn mark(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>], held: &mut [Held]) {
+pub(super) fn mark(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>], fenced: Fenced, held: &mut [Held]) {
     let releases = g.syncs.iter().any(|s| s.sync.releases());
     let acquires = g.syncs.iter().any(|s| s.sync.acquires());
     let of = |wanted: bool, is: fn(&Access) -> bool| -> Vec<u32> {
@@ -105,7 +108,7 @@ pub(super) fn mark(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>], held: &mut
     if atomic == 0 || atomic > MOST || plain.is_empty() || visits > MAX_VISITS {
         return;
     }
-    let flow = Flow::new(g, cfg, branches, &looks);
+    let flow = Flow::new(g, cfg, branches, fenced, &looks);
     for k in plain {
         let at = Point::of_access(g, k as u32);
         let (awaits, edges) = flow.awaits(at, g.accesses[k].guard);
@@ -115,12 +118,13 @@ pub(super) fn mark(g: &Graph, cfg: &Cfg, branches: &[Option<Branch>], held: &mut
 }
 
 impl<'a> Flow<'a> {
-    fn new(g: &'a Graph, cfg: &'a Cfg, branches: &'a [Option<Branch>], looks: &[u32]) -> Flow<'a> {
+    fn new(g: &'a Graph, cfg: &'a Cfg, branches: &'a [Option<Branch>], fenced: Fenced, looks: &[u32]) -> Flow<'a> {
         let blocks = cfg.succs.len();
         let mut flow = Flow {
             g,
             cfg,
             branches,
+            fenced,
             free: vec![Vec::new(); blocks],
             releases: stops(g, blocks, Sync::releases),
             acquires: stops(g, blocks, Sync::acquires),
@@ -262,7 +266,8 @@ impl<'a> Flow<'a> {
         let is = |look: &&Look| {
             looks.contains(&look.access)
                 && ways::arrives(Some(look.at), &look.to, &self.free, to)
-                && !ways::arrives(Some(look.at), &look.without_acquire, &self.acquires, to)
+                && (self.fenced == Fenced::IfMeasured
+                    || !ways::arrives(Some(look.at), &look.without_acquire, &self.acquires, to))
         };
         self.looks.iter().filter(is).map(|look| look.access).collect()
     }
@@ -394,7 +399,8 @@ impl<'a> Flow<'a> {
     fn gives(&self, access: u32, store: u32, edges: &[Edge]) -> bool {
         let (from, to) = (Point::of_access(self.g, access), Point::of_access(self.g, store));
         let (own, other) = (&self.g.accesses[access as usize], &self.g.accesses[store as usize]);
-        if !ways::leads(self.cfg, from, to, &self.free, &[]) || ways::leads(self.cfg, from, to, &self.releases, &[]) {
+        let unreleased = || ways::leads(self.cfg, from, to, &self.releases, &[]);
+        if !ways::leads(self.cfg, from, to, &self.free, &[]) || self.fenced == Fenced::Surely && unreleased() {
             return false;
         }
         let by_itself = self.cfg.post_dominates(to.block, from.block)

@@ -52,6 +52,8 @@ pub(super) type Part = (ReachedBytes<Extent>, Option<Lock>);
 /// The locks of a launch.
 pub(super) struct HeldLocks<'a> {
     analysis: &'a Analysis,
+    /// What orders each access: the analysis has this twice.
+    all: &'a [Held],
     words: Words,
     /// Whether it takes the locks that launches are asked for.
     asked: bool,
@@ -64,16 +66,16 @@ pub(super) struct HeldLocks<'a> {
 impl<'a> HeldLocks<'a> {
     /// `None`: the kernel takes no lock. All accesses were evaluated with the launch, so the locks
     /// rest on no more of its parameters.
-    pub(super) fn of(analysis: &'a Analysis, launch: &LaunchArgs<'_>) -> Option<HeldLocks<'a>> {
-        if analysis.locks.iter().all(Held::is_empty) {
+    pub(super) fn of(analysis: &'a Analysis, all: &'a [Held], launch: &LaunchArgs<'_>) -> Option<HeldLocks<'a>> {
+        if all.iter().all(Held::is_empty) {
             return None;
         }
         let mut eval = analysis.eval(launch);
-        let made = (0..analysis.locks.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
+        let made = (0..all.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
         let asked = analysis.asked.iter().all(|(cond, outcome)| eval.ev_pred(*cond) == Cond::of(*outcome));
-        let words = words(analysis, &mut eval, launch);
-        let parts = parts(analysis, launch, asked).unwrap_or_default();
-        Some(HeldLocks { analysis, words, asked, made, parts })
+        let words = words(analysis, all, &mut eval, launch);
+        let parts = parts(analysis, all, launch, asked).unwrap_or_default();
+        Some(HeldLocks { analysis, all, words, asked, made, parts })
     }
 
     /// The bytes of a direction behind a base by lock, if there are several and all of these bytes
@@ -84,7 +86,7 @@ impl<'a> HeldLocks<'a> {
 
     /// The lock that all accesses of a kind are made under that may go through a base.
     pub(super) fn during(&self, kind: AccessKind, base: SymbolicBase) -> Option<Lock> {
-        let Analysis { graph, origins, locks, .. } = self.analysis;
+        let (Analysis { graph, origins, .. }, locks) = (self.analysis, self.all);
         let goes = |k: &usize| graph.accesses[*k].kind == kind && base.may_come_from(&origins[*k]);
         let through = (0..locks.len()).filter(|k| self.made[*k] && goes(k));
         let mut lock: Option<Lock> = None;
@@ -143,10 +145,10 @@ fn lock<'a>(taken: impl Iterator<Item = &'a u32>, words: &Words, role: LockRole)
     lock
 }
 
-fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
+fn words(analysis: &Analysis, all: &[Held], eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
     let mut words = Words::default();
     let mut seen = FxHashSet::default();
-    for k in analysis.locks.iter().flat_map(Held::all).filter(|k| seen.insert(*k)) {
+    for k in all.iter().flat_map(Held::all).filter(|k| seen.insert(*k)) {
         let (access, reached) = (&analysis.graph.accesses[k as usize], analysis.reach(eval, k as usize));
         if reached.is_empty() {
             continue;
@@ -164,10 +166,11 @@ fn words(analysis: &Analysis, eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> W
 /// lock is held.
 fn parts(
     analysis: &Analysis,
+    all: &[Held],
     launch: &LaunchArgs<'_>,
     asked: bool,
 ) -> Option<FxHashMap<(AccessKind, SymbolicBase), Vec<Part>>> {
-    if analysis.locks.iter().all(|held| held.words.is_empty()) {
+    if all.iter().all(|held| held.words.is_empty()) {
         return None;
     }
     let blocks = [0, 1, 2].map(|axis| LaunchInput::Grid(axis).read(launch));
@@ -179,19 +182,19 @@ fn parts(
     for block in 0..if one_by_one { count as u32 } else { 1 } {
         let mut eval = analysis.eval(launch);
         eval.block = one_by_one.then_some((longest, block));
-        let words = words(analysis, &mut eval, launch);
+        let words = words(analysis, all, &mut eval, launch);
         for (k, access) in analysis.graph.accesses.iter().enumerate() {
             for r in analysis.reach(&mut eval, k) {
                 let entry = found.entry((access.kind, r.base)).or_insert_with(|| Some(Vec::new()));
                 let whole = !r.several && matches!(r.extent, ByteSet::Bounded { exact: true, .. });
-                let Some(all) = entry.as_mut().filter(|all| whole && all.len() <= MAX_PARTS) else {
+                let Some(parts) = entry.as_mut().filter(|parts| whole && parts.len() <= MAX_PARTS) else {
                     *entry = None;
                     continue;
                 };
-                let lock = section(&analysis.locks[k], asked, &words);
-                match all.iter_mut().find(|part| part.0 == lock) {
+                let lock = section(&all[k], asked, &words);
+                match parts.iter_mut().find(|part| part.0 == lock) {
                     Some(part) => part.1.push(r.extent),
-                    None => all.push((lock, vec![r.extent])),
+                    None => parts.push((lock, vec![r.extent])),
                 }
             }
         }

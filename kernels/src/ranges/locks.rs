@@ -15,7 +15,8 @@
 //!   there to a write that gives the lock back: a fence of the device or the system, or the order
 //!   of the update itself. A lock without them excludes threads but orders no memory ("Memory
 //!   Consistency Model", PTX ISA; "Atomic Functions", programming guide). Where a call is not
-//!   followed, its code may have them.
+//!   followed, its code may have them. [`Fenced::IfMeasured`] leaves this out: where the code has
+//!   fences on some ways only, a measured launch tells which it has executed.
 //!
 //! A launch may be asked for the lock: `if (locked) take(lock);`. Then the branches that rest on
 //! nothing but the launch, and lead past atomic accesses on one side only, are taken to lead to
@@ -88,6 +89,15 @@ impl Held {
     }
 }
 
+/// Which fences count as executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fenced {
+    /// Those that lie on each way.
+    Surely,
+    /// All that are needed: a measurement says which were.
+    IfMeasured,
+}
+
 /// Under which locks each access is made, and the branches that launches have to take for those
 /// which they are asked for.
 pub(super) fn held(
@@ -95,9 +105,10 @@ pub(super) fn held(
     cfg: &Cfg,
     branches: &[Option<Branch>],
     origins: &[Provenance],
+    fenced: Fenced,
 ) -> (Vec<Held>, Vec<(NodeId, bool)>) {
     let of = |words: Words| Held { words, ..Held::default() };
-    let mut found: Vec<Held> = locks(g, cfg, origins).into_iter().map(of).collect();
+    let mut found: Vec<Held> = locks(g, cfg, origins, fenced).into_iter().map(of).collect();
     let takes = |a: &Access| a.kind.is_atomic() && a.kind.writes() && a.kind.reads();
     if !g.accesses.iter().any(takes) {
         return (found, Vec::new());
@@ -107,7 +118,7 @@ pub(super) fn held(
         return (found, Vec::new());
     }
     let mut used = false;
-    for (held, words) in found.iter_mut().zip(locks(g, &cfg.without(&cut), origins)) {
+    for (held, words) in found.iter_mut().zip(locks(g, &cfg.without(&cut), origins, fenced)) {
         if held.words.is_empty() && !words.is_empty() {
             (held.words, held.asked, used) = (words, true, true);
         }
@@ -158,7 +169,7 @@ pub(super) fn is_uniform(g: &Graph, cond: NodeId) -> bool {
 }
 
 /// Under which locks each access is made.
-fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
+fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance], fenced: Fenced) -> Vec<Words> {
     let is_update = |a: &&Access| a.kind.is_atomic() && a.kind.writes() && a.kind.reads();
     let updates: FxHashSet<Update> = g.accesses.iter().filter(is_update).map(|a| (a.block, a.at)).collect();
     let mut found = vec![Words::new(); g.accesses.len()];
@@ -170,7 +181,7 @@ fn locks(g: &Graph, cfg: &Cfg, origins: &[Provenance]) -> Vec<Words> {
         (!updates.is_empty()).then_some(Acquisition { block: BlockId(b as u32), updates })
     });
     let branches: Vec<Acquisition> = branches.collect();
-    let fences = Fences::of(g, cfg);
+    let fences = Fences::of(g, cfg, fenced);
     for (k, access) in g.accesses.iter().enumerate().filter(|(_, a)| !a.kind.is_atomic()) {
         let section = Section { g, cfg, origins, fences: &fences, access: k };
         let own = access.guard.map(|guard| updates_behind(g, guard, &updates)).filter(|updates| !updates.is_empty());
@@ -283,15 +294,16 @@ fn dominates(cfg: &Cfg, a: BlockId, mut b: BlockId) -> bool {
 struct Fences {
     acquires: Stops,
     releases: Stops,
-    /// Calls that are not followed may order it, too.
+    /// Calls that are not followed may order it, too; or it is not asked whether it is ordered.
     unseen: bool,
 }
 
 impl Fences {
-    fn of(g: &Graph, cfg: &Cfg) -> Fences {
+    fn of(g: &Graph, cfg: &Cfg, fenced: Fenced) -> Fences {
         let [acquires, releases] =
             [Sync::acquires, Sync::releases].map(|is: fn(Sync) -> bool| ways::stops(g, cfg.succs.len(), is));
-        let unseen = g.accesses.iter().any(|a| matches!(a.target, Target::Passed(_) | Target::Unknown(_)));
+        let unseen = fenced == Fenced::IfMeasured
+            || g.accesses.iter().any(|a| matches!(a.target, Target::Passed(_) | Target::Unknown(_)));
         Fences { acquires, releases, unseen }
     }
 

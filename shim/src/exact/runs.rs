@@ -43,6 +43,8 @@ const UNREAD: u64 = WHOLE - 1;
 const PLACE_BITS: u32 = 18;
 const KIND_SHIFT: u32 = 61;
 const NUMBER_BITS: u32 = KIND_SHIFT - PLACE_BITS;
+/// The kinds of accesses, and of what is said of their order (`trace::exact_order`).
+const KINDS: usize = 1 << (u64::BITS - KIND_SHIFT);
 
 /// Collects the bits of one launch.
 pub(super) struct Collector {
@@ -51,7 +53,7 @@ pub(super) struct Collector {
     pages: Vec<Page>,
     runs: Vec<ExactRun>,
     /// Runs of each kind that no neighbour can take in.
-    certain: [usize; 5],
+    certain: [usize; KINDS],
     /// Extents of which only some bytes were touched.
     extents: Vec<ExactRun>,
     /// Runs that each kind may have.
@@ -68,7 +70,7 @@ impl Collector {
     /// With another bound than [`MAX_RUNS`].
     fn bounded(limit: usize) -> Self {
         let (order, pages, runs, extents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { order, pages, runs, certain: [0; 5], extents, limit }
+        Self { order, pages, runs, certain: [0; KINDS], extents, limit }
     }
 
     fn put(&mut self, address: u64, kind: u32, place: u64) {
@@ -92,7 +94,7 @@ impl Collector {
         self.put(address, kind, WHOLE);
     }
 
-    /// Takes the bits of a page of a kind below 5; pages come in any order, each once.
+    /// Takes the bits of a page of a kind below [`KINDS`]; pages come in any order, each once.
     pub(super) fn page(&mut self, address: u64, kind: u32, bits: &[u32]) {
         let first = self.runs.len();
         if self.is_full(kind) {

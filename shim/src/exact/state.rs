@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cuda_sys::CUcontext;
 use trace::codec::List;
-use trace::{Epoch, ExactRun, NoteKind, Op};
+use trace::{Epoch, ExactRun, NoteKind, Op, exact_kind};
 
 use super::demand::Demand;
 use super::sanitizer_api::SanitizerApi;
@@ -93,11 +93,16 @@ pub(super) fn note(text: &str, count: u64) {
     }
 }
 
-/// Logs what a launch, or a node of a graph's launch, has touched.
+/// Logs what a launch, or a node of a graph's launch, has touched, and what is not ordered of that.
 pub(super) fn log_exact(core: &Core, epoch: Epoch, node: u32, flags: u32, runs: &[ExactRun]) {
     if let Some(mut shared) = core.lock() {
         let Epoch { timeline, time } = epoch;
-        let mut rest = runs;
+        let is_order = |run: &&ExactRun| run.kind & exact_kind::MASK > exact_kind::ATOMIC_WRITE;
+        let (order, touched): (Vec<ExactRun>, Vec<ExactRun>) = runs.iter().partition(is_order);
+        for runs in order.chunks(RUNS_A_RECORD) {
+            shared.define(&Op::ExactOrder { timeline, time, node, runs: List::new(runs) });
+        }
+        let mut rest = &touched[..];
         while rest.len() > RUNS_A_RECORD {
             let (now, later) = rest.split_at(RUNS_A_RECORD);
             shared.define(&Op::ExactPart { timeline, time, node, runs: List::new(now) });

@@ -4,6 +4,7 @@ use super::cluster::Members;
 use super::env::Env;
 use super::warp::{Outcome, Wait, Warp};
 use crate::interface::FaultKind;
+use crate::observed_order::OrderEvent;
 use crate::program::{LANES, Row};
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
@@ -224,6 +225,10 @@ impl<'b> Block<'b> {
         }
         self.state.linear = linear;
         self.state.index = self.env.block_index(linear);
+        if self.env.orders {
+            let system = self.env.program.order.system;
+            self.env.device.observe_order(self.state.index, 0, OrderEvent::Begins { system });
+        }
         // Whoever arrives where nobody waits makes it a barrier that is waited at.
         if self.state.waiting != 0 {
             self.state.arrived.fill(0);
@@ -284,6 +289,9 @@ impl<'b> Block<'b> {
                 self.state.ended = true;
                 if let Some(events) = self.env.events {
                     events.block_ends(self.state.linear as u32);
+                }
+                if self.env.orders {
+                    self.env.device.observe_order(self.state.index, 0, OrderEvent::Ends);
                 }
                 return Progress::Done;
             }

@@ -24,6 +24,9 @@ pub struct Env<'b> {
     pub(crate) bank0: Vec<u64>,
     /// Whether accesses are told to anybody.
     pub(crate) observing: bool,
+    /// Whether those who observe accesses are told what orders them: see
+    /// [`OrderEvent`](crate::observed_order::OrderEvent).
+    pub(crate) orders: bool,
     /// Who is told of everything that matters for races inside the launch.
     pub(crate) events: Option<&'b dyn MemoryEvents>,
     /// Bytes of local memory of each lane.

@@ -151,6 +151,7 @@ pub fn run(
         constants: launch_constants::fill(program, &bank0),
         bank0,
         observing: device.observing() || device.memory_events().is_some(),
+        orders: device.observing() && program.order.device && members == 1,
         events: device.memory_events(),
         lane_local,
         cluster,

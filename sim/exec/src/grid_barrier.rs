@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sim_races::Meeting;
 
+use crate::observed_order::OrderEvent;
 use crate::program::Next;
 use crate::warp::Warp;
 
@@ -79,6 +80,9 @@ fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     let threads = w.env.threads();
     let coming = lanes & !w.arrivals.lanes;
     w.tell_lanes(coming, |events, lanes| events.meeting_arrives(Meeting::Grid, lanes, true));
+    if coming != 0 {
+        w.tell_order(OrderEvent::GridMeets);
+    }
     let mut phase = w.env.grid_barrier.phase();
     let new = lanes & !w.arrivals.lanes;
     if new != 0 {
@@ -91,6 +95,9 @@ fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     w.arrivals.lanes &= !passed;
     drop(phase);
     w.tell_lanes(passed, |events, lanes| events.meeting_passes(Meeting::Grid, lanes));
+    if passed != 0 {
+        w.tell_order(OrderEvent::GridMeets);
+    }
     passed
 }
 

@@ -1,6 +1,7 @@
 //! The boundary between the interpreter and its caller: launches, the device behind it, faults,
 //! observations.
 
+use crate::observed_order::{AccessOrder, OrderEvent};
 use crate::program::MakeNative;
 use std::fmt;
 
@@ -174,6 +175,8 @@ pub struct Accesses<'a> {
     pub line: u32,
     /// Its source file and line from `.loc`.
     pub source: Option<(&'a str, u32)>,
+    /// What it orders.
+    pub order: AccessOrder,
 }
 
 /// A texture or surface operation, see [`Device::texture`].
@@ -354,6 +357,11 @@ pub trait Device: Sync {
     /// threads.
     fn observe(&self, accesses: &Accesses<'_>) {
         let _ = accesses;
+    }
+    /// What a warp of a block does to the order of its accesses, when [`Device::observing`] is
+    /// true. Called from several threads, for each block in order.
+    fn observe_order(&self, block: [u32; 3], warp: u32, event: OrderEvent) {
+        let _ = (block, warp, event);
     }
     /// Who is to be told of accesses to global and shared memory and of what orders them. Such a
     /// launch is interpreted, on one thread.

@@ -13,7 +13,7 @@
 //!
 //! # Files
 //!
-//! `interface` is the boundary to the driver. `compile` turns PTX into a `program`, `compile_sass`
+//! `interface` is the boundary to the driver, `observed_order` its part about order. `compile` turns PTX into a `program`, `compile_sass`
 //! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
 //! what the driver tells machine code, `device_work` what the threads of a grid keep that launch
 //! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
@@ -64,6 +64,7 @@ pub mod interface;
 mod launch_constants;
 pub mod machine_module;
 pub(crate) mod module_variables;
+mod observed_order;
 pub mod operations;
 mod printf;
 pub mod program;
@@ -74,5 +75,6 @@ pub use crate::interface::*;
 pub use crate::machine_module::MachineModule;
 pub use crate::machine_module::{MachineKernel, MachineVariable};
 pub use crate::module_variables::{globals, initial_bytes};
+pub use crate::observed_order::{AccessOrder, OrderEvent, Reach};
 pub use crate::program::{Kernel, MakeNative, Program};
 pub use grid::run;

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::warp::Warp;
 use crate::interface::{CompileError, ParamInfo};
+use crate::observed_order::ProgramOrder;
 use crate::operations::encoding::Fields;
 use crate::operations::table::for_each_operation;
 pub use crate::operations::values::{
@@ -346,6 +347,8 @@ pub struct Program {
     pub(crate) texts: Vec<String>,
     /// What only machine code has.
     pub machine: Option<Box<MachineTables>>,
+    /// How it can order memory.
+    pub(crate) order: ProgramOrder,
     /// Its native code, once it is worth to have some.
     pub(crate) native: OnceLock<Option<NativeEntries>>,
     /// Warps that launches had so far.

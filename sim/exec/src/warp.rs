@@ -19,6 +19,7 @@ use crate::env::Env;
 use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
+use crate::observed_order::OrderEvent;
 use crate::program::{Entered, Inst, LANES, NativeEntries, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
@@ -290,11 +291,26 @@ impl<'b> Warp<'b> {
         let completed = self.block().lanes_left(index, alive);
         for number in (0..u32::BITS as u8).filter(|number| completed >> number & 1 != 0) {
             let whole = self.block().is_of_all(number);
-            self.tell_lanes(mask, |events, lanes| events.barrier_completes(lanes.block, number, whole));
+            self.tell_barrier_completes(mask, number, whole);
         }
         if self.env.launch.cooperative {
             self.env.grid_barrier.leave(mask.count_ones(), self.env.threads());
         }
+    }
+
+    /// Tells those who observe the order between kernels.
+    #[inline]
+    pub(crate) fn tell_order(&mut self, event: OrderEvent) {
+        if self.env.orders {
+            let (device, index) = (self.env.device, self.index);
+            device.observe_order(self.block().index, index, event);
+        }
+    }
+
+    /// A barrier of the block has what it waited for. `lanes`: some that came to it.
+    pub(crate) fn tell_barrier_completes(&mut self, lanes: u32, number: u8, whole: bool) {
+        self.tell_lanes(lanes, |events, lanes| events.barrier_completes(lanes.block, number, whole));
+        self.tell_order(OrderEvent::BlockMeets);
     }
 
     /// Tells of lanes of this warp.

@@ -10,8 +10,8 @@ use device_code::ptx::{self, Space};
 use crate::access_log::Collector;
 use crate::config;
 use crate::interp::{
-    self, AccessKind, Accesses, Device, DeviceStream, DeviceWork, Extent, Fault, FaultKind, Linker, Program,
-    TextureRequest, WarpTexture,
+    self, AccessKind, AccessOrder, Accesses, Device, DeviceStream, DeviceWork, Extent, Fault, FaultKind, Linker,
+    OrderEvent, Program, TextureRequest, WarpTexture,
 };
 use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
@@ -97,7 +97,7 @@ impl Gpu<'_> {
         let Some(touched) = self.touched else { return run() };
         let (answer, texels) = texture::noted::noting(run);
         for (kind, at, size) in texels {
-            touched.observe(&Accesses { kind, size, lanes: &[(at, 0)], block: [0; 3], line: 0, source: None });
+            touched.observe(&unordered(kind, size, &[(at, 0)]));
         }
         answer
     }
@@ -208,6 +208,12 @@ impl Device for Gpu<'_> {
         }
     }
 
+    fn observe_order(&self, block: [u32; 3], warp: u32, event: OrderEvent) {
+        if let Some(touched) = self.touched {
+            touched.observe_order(block, warp, event);
+        }
+    }
+
     fn overrun(&self, access: &Fault) {
         // Once for each kernel.
         static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -228,6 +234,11 @@ impl Device for Gpu<'_> {
     fn cancelled(&self) -> bool {
         self.ctx.check().is_err()
     }
+}
+
+/// Accesses that no instruction of a kernel makes.
+fn unordered(kind: AccessKind, size: u32, lanes: &[(u64, u32)]) -> Accesses<'_> {
+    Accesses { kind, size, lanes, block: [0; 3], line: 0, source: None, order: AccessOrder::default() }
 }
 
 /// The kernel that a function pointer points to which a kernel has.
@@ -310,7 +321,7 @@ fn moved(
     for &(kind, mut at, mut bytes) in ranges {
         while let (Some(touched), 1..) = (touched, bytes) {
             let size = bytes.min(1 << 20) as u32;
-            touched.observe(&Accesses { kind, size, lanes: &[(at, 0)], block: [0; 3], line: 0, source: None });
+            touched.observe(&unordered(kind, size, &[(at, 0)]));
             (at, bytes) = (at + u64::from(size), bytes - u64::from(size));
         }
     }

@@ -6,9 +6,11 @@
 //! what their warps touch. Without an observer a launch costs one load.
 //!
 //! - `observer`: who is told, and the life of a launch that is measured.
+//! - `order`: which accesses nothing orders for other kernels and for the host.
 //! - `pages`: the bits.
 
 mod observer;
+mod order;
 mod pages;
 
 pub(crate) use observer::graph_begins;

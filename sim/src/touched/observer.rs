@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
 
+use super::order::LaunchOrder;
 use super::pages::TouchedPages;
-use crate::interp::Accesses;
+use crate::interp::{Accesses, OrderEvent};
 
 static OBSERVER: AtomicPtr<LaunchObserver> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -47,6 +48,7 @@ pub(crate) struct LaunchTouched {
     observer: &'static LaunchObserver,
     number: u64,
     pages: TouchedPages,
+    order: LaunchOrder,
     in_body: bool,
     ran: AtomicBool,
     failed: AtomicBool,
@@ -70,9 +72,9 @@ impl LaunchTouched {
         // SAFETY: all of it lives until the call returns.
         let number = unsafe { (observer.begins)(&raw const launch) };
         let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
-        let pages = TouchedPages::new();
+        let (pages, order) = (TouchedPages::new(), LaunchOrder::default());
         let spent = AtomicU64::new(0);
-        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed, spent })
+        (number != 0).then(|| LaunchTouched { observer, number, pages, order, in_body: false, ran, failed, spent })
     }
 
     /// It may never run: then it touches nothing.
@@ -85,6 +87,12 @@ impl LaunchTouched {
     /// Takes note of what a warp touches.
     pub(crate) fn observe(&self, accesses: &Accesses<'_>) {
         self.pages.observe(accesses);
+        self.order.observe(accesses, &self.pages);
+    }
+
+    /// Takes note of what a warp of a block does to the order of its accesses.
+    pub(crate) fn observe_order(&self, block: [u32; 3], warp: u32, event: OrderEvent) {
+        self.order.event(block, warp, event, &self.pages);
     }
 
     /// It is about to run: whether its bytes are still wanted.
@@ -118,7 +126,8 @@ impl Drop for LaunchTouched {
             _ => launch_end::FAILED,
         };
         let (observer, number, spent) = (self.observer, self.number, *self.spent.get_mut());
-        self.pages.read(|pages| {
+        let is_wanted = self.order.finish(&self.pages);
+        self.pages.read(is_wanted, |pages| {
             // SAFETY: the pages live until the call returns.
             unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end, spent) }
         });

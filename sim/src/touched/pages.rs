@@ -56,27 +56,22 @@ impl TouchedPages {
 
     /// Takes note of what a warp touches.
     pub(super) fn observe(&self, accesses: &Accesses<'_>) {
-        let (kind, size) = (code(accesses.kind), u64::from(accesses.size));
-        // Lanes mostly stand side by side.
-        let (mut from, mut to) = (0, 0);
-        for &(address, _) in accesses.lanes {
-            let end = address.saturating_add(size);
-            if address >= from && address <= to && to != 0 {
-                to = to.max(end);
-                continue;
-            }
-            self.set(kind, from, to);
-            (from, to) = (address, end);
-        }
-        self.set(kind, from, to);
+        let kind = code(accesses.kind);
+        pieces(accesses, |from, to| self.set(kind, from, to));
     }
 
-    fn set(&self, kind: u64, mut from: u64, to: u64) {
+    /// Sets the bits from an address up to another one in the pages of a kind.
+    pub(super) fn set(&self, kind: u64, mut from: u64, to: u64) {
         while from < to {
             let end = to.min((from / PAGE + 1).saturating_mul(PAGE));
             self.page((from / PAGE) << KIND_BITS | kind, |bits| set(bits, from % PAGE, end - from));
             from = end;
         }
+    }
+
+    /// Adds a page of a kind in which nothing is set.
+    pub(super) fn put_empty(&self, kind: u64) {
+        self.page(kind, |_| ());
     }
 
     fn page(&self, key: u64, work: impl FnOnce(&Bits)) {
@@ -99,17 +94,38 @@ impl TouchedPages {
         &raw const **bits
     }
 
-    /// Hands out all pages.
-    pub(crate) fn read<R>(&mut self, work: impl FnOnce(&[TouchedPage]) -> R) -> R {
+    /// Hands out all pages of some kinds.
+    pub(crate) fn read<R>(&mut self, is_wanted: impl Fn(u64) -> bool, work: impl FnOnce(&[TouchedPage]) -> R) -> R {
         let mut all = Vec::new();
         for shard in &mut self.shards {
             for (key, bits) in shard.get_mut().unwrap_or_else(PoisonError::into_inner) {
-                let (address, kind) = ((key >> KIND_BITS) * PAGE, (key & ((1 << KIND_BITS) - 1)) as u32);
-                // The words of a little-endian machine: the lowest bits come first.
-                all.push(TouchedPage { address, kind, bits: bits.as_ptr().cast() });
+                let (address, kind) = ((key >> KIND_BITS) * PAGE, key & ((1 << KIND_BITS) - 1));
+                if is_wanted(kind) {
+                    // The words of a little-endian machine: the lowest bits come first.
+                    all.push(TouchedPage { address, kind: kind as u32, bits: bits.as_ptr().cast() });
+                }
             }
         }
         work(&all)
+    }
+}
+
+/// The bytes that a warp touches, in as few pieces as its lanes stand side by side.
+pub(super) fn pieces(accesses: &Accesses<'_>, mut each: impl FnMut(u64, u64)) {
+    let (mut from, mut to) = (0, 0);
+    for &(address, _) in accesses.lanes {
+        let end = address.saturating_add(u64::from(accesses.size));
+        if address >= from && address <= to && to != 0 {
+            to = to.max(end);
+            continue;
+        }
+        if from < to {
+            each(from, to);
+        }
+        (from, to) = (address, end);
+    }
+    if from < to {
+        each(from, to);
     }
 }
 
@@ -131,29 +147,33 @@ fn set(bits: &Bits, from: u64, len: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interp::AccessOrder;
     use std::collections::BTreeSet;
 
     const KINDS: [AccessKind; 5] =
         [AccessKind::Read, AccessKind::Write, AccessKind::Atomic, AccessKind::AtomicRead, AccessKind::AtomicWrite];
 
     fn accesses(kind: AccessKind, size: u32, lanes: &[(u64, u32)]) -> Accesses<'_> {
-        Accesses { kind, size, lanes, block: [0; 3], line: 0, source: None }
+        Accesses { kind, size, lanes, block: [0; 3], line: 0, source: None, order: AccessOrder::default() }
     }
 
     fn bytes(pages: &mut TouchedPages) -> BTreeSet<(u32, u64)> {
-        pages.read(|pages| {
-            let mut all = BTreeSet::new();
-            for page in pages {
-                for at in 0..PAGE {
-                    // SAFETY: a page has 128 words.
-                    let word = unsafe { *page.bits.add(at as usize / 32) };
-                    if word >> (at % 32) & 1 != 0 {
-                        assert!(all.insert((page.kind, page.address + at)), "each kind of a page comes once");
+        pages.read(
+            |_| true,
+            |pages| {
+                let mut all = BTreeSet::new();
+                for page in pages {
+                    for at in 0..PAGE {
+                        // SAFETY: a page has 128 words.
+                        let word = unsafe { *page.bits.add(at as usize / 32) };
+                        if word >> (at % 32) & 1 != 0 {
+                            assert!(all.insert((page.kind, page.address + at)), "each kind of a page comes once");
+                        }
                     }
                 }
-            }
-            all
-        })
+                all
+            },
+        )
     }
 
     #[test]

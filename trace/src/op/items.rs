@@ -72,6 +72,18 @@ pub mod exact_kind {
     pub const BOUND: u32 = 0x100;
 }
 
+/// The `kind` of an [`ExactRun`] of an [`Op::ExactOrder`](crate::op::Op::ExactOrder); it may have
+/// [`exact_kind::BOUND`], too.
+pub mod exact_order {
+    /// Some plain access comes behind no acquire of the device's scope, or a wider one.
+    pub const NOT_ACQUIRED: u32 = 5;
+    /// Some plain access has no release of such a scope behind it.
+    pub const NOT_RELEASED: u32 = 6;
+    /// Some plain access comes behind no acquire of the system's scope and has no release of that
+    /// scope behind it. Or there is an atomic store that the host can learn nothing from.
+    pub const NOT_TOLD: u32 = 7;
+}
+
 /// Bits of [`Op::Exact`](crate::op::Op::Exact)'s `flags`.
 pub mod exact_flags {
     /// The ranges could not be had: nothing is known of the launch but its summary.
@@ -80,6 +92,9 @@ pub mod exact_flags {
     pub const SIMULATED: u32 = 2;
     /// The kernel did not run: a node in a part of a graph that was left out.
     pub const NOT_RUN: u32 = 4;
+    /// A simulated GPU has looked at what orders its accesses
+    /// ([`Op::ExactOrder`](crate::op::Op::ExactOrder)).
+    pub const ORDERED: u32 = 8;
 }
 
 /// Bits of [`Op::Launch`](crate::op::Op::Launch)'s `flags`.

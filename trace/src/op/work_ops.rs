@@ -182,6 +182,19 @@ macro_rules! work_ops {
         /// The bytes.
         runs: List<'a, ExactRun>,
     }
+    /// Of the launch of an [`Op::Exact`] that comes later: bytes of which some access is not ordered
+    /// for others ([`exact_order`]). A simulated GPU alone tells them, of launches whose code can
+    /// order memory.
+    124 ExactOrder {
+        /// Timeline of the launch.
+        timeline: TimelineId,
+        /// Time of the launch on it.
+        time: u64,
+        /// Node of the launched graph, counted from 1; 0 when no graph.
+        node: u32,
+        /// The bytes. Their kinds are those of [`exact_order`].
+        runs: List<'a, ExactRun>,
+    }
     /// Of the next launch of an executable graph these nodes are measured: for each of them comes
     /// an [`Op::Exact`].
     109 ExactNodes {

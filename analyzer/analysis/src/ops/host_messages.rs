@@ -8,13 +8,14 @@
 //! seen (`--host-accesses`), it cannot have received one before it has looked at bytes that the
 //! kernel stores a flag in: see [`speaks_openly`]. Nor does a launch send one that reaches no fence
 //! because its parameters switch the message off. A look is all that is known. Whether the flag
-//! was set, and whether the kernel sets it behind its other stores, is not.
+//! was set is not. Whether the kernel sets it behind its other accesses, with a fence between, is
+//! known of measured launches on a simulated GPU ([`detect::exact::fences`]).
 
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
 use detect::host_watch;
-use detect::memory::Cause;
 use detect::memory::allocations::{flags_in, speaks_openly};
+use detect::memory::{Access, Cause};
 use trace::{Epoch, KernelId, StreamId};
 
 /// Work that may send messages.
@@ -22,8 +23,19 @@ use trace::{Epoch, KernelId, StreamId};
 pub(super) struct Sender {
     /// Its place in the order.
     pub(super) epoch: Epoch,
+    /// The node of the graph launched there that it is, counted from 1; 0: none.
+    node: u32,
     /// The host cannot have received one yet.
     pub(super) unheard: bool,
+}
+
+impl Sender {
+    /// Whether the host may know from its message that this work is over.
+    pub(super) fn may_tell_of(self, work: &Access) -> bool {
+        let may_follow = self.epoch.timeline != work.epoch.timeline || self.epoch.time >= work.epoch.time;
+        let itself = (self.epoch, self.node) == (work.epoch, work.site.node);
+        !self.unheard && may_follow && !(itself && work.exclusion.untold)
+    }
 }
 
 /// The host looked, or may have looked, at these bytes.
@@ -44,7 +56,7 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
     for access in state.memory.accesses_in(&host_watch::SHARED) {
         match access.site.cause {
             _ if state.ordering.host_saw(access.epoch) => {}
-            Cause::Value => senders.push(Sender { epoch: access.epoch, unheard: false }),
+            Cause::Value => senders.push(Sender { epoch: access.epoch, node: access.site.node, unheard: false }),
             Cause::Kernel => {
                 let known = (access.site.kernel, access.site.stream, access.epoch, access.site.node);
                 if kernels.last() != Some(&known) {
@@ -65,7 +77,7 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
             let unheard = !state.touches.has_looked_at(epoch)
                 && !facts.code.listens(kernel, def, arch)
                 && speaks_openly(&state.memory, epoch);
-            senders.push(Sender { epoch, unheard });
+            senders.push(Sender { epoch, node, unheard });
         }
     }
     senders

@@ -147,14 +147,14 @@ pub(super) fn host_touch(
                 continue;
             }
         }
-        let may_follow = |e: Epoch| e.timeline != work.epoch.timeline || e.time >= work.epoch.time;
         let own = node.map(|(_, index)| (state.ordering.stream_epoch_of(epoch), index));
-        let told = senders.iter().any(|sender| !sender.unheard && may_follow(sender.epoch))
+        let told = senders.iter().any(|sender| sender.may_tell_of(work))
             || state.watches.graph_tells(work, own, &state.ordering);
-        if listens && may_tell(race) {
+        let is_look = listens && may_tell(race);
+        if is_look {
             state.touches.hear(race.previous.epoch);
         }
-        if told || state.touches.heard_of(race.previous.epoch) {
+        if told || is_look || state.touches.heard_of(&race.previous) {
             (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
         } else {
             state.touches.report(&race.previous);

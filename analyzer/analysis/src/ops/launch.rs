@@ -13,7 +13,7 @@ use crate::process::state::ProcessState;
 use detect::accesses::Work;
 use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
-use detect::exact::{atomics, compare, locks, measured, measuring, settle};
+use detect::exact::{atomics, compare, fences, locks, measured, measuring, settle};
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
 use detect::launches::dependence::Dependence;
@@ -64,13 +64,18 @@ pub(super) fn launch(
         state.signals |= facts.code.signals(kernel, def, arch);
     }
     let mut mute = facts.code.is_mute((kernel, def, arch), &predicted);
-    let decided = settle::is_decided(&predicted);
-    if let Some(settle) = state.exact.settle() {
-        settle.judge(class, decided && !context.is_conditional);
-    }
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);
     let number = node.map_or(0, |(_, index)| index + 1);
     let mut touched = state.exact.pending.touched(context.origin.epoch, number);
+    let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
+    // The bytes of a launch may be decided, and its order not.
+    let bytes_decided = settle::is_decided(&predicted);
+    let signals = !mute && facts.code.signals(kernel, def, arch);
+    let is_ordered = (simulated || state.exact.measuring.is_some()) && fences::matters(&predicted, signals);
+    let decided = bytes_decided && !is_ordered;
+    if let Some(settle) = state.exact.settle() {
+        settle.judge(class, decided && !context.is_conditional);
+    }
     // The API reports the whole size of a copy that reads less and fills the rest with zeros
     // (CUDA 13.0), and so does the simulated GPU.
     if let Some(touched) = &mut touched
@@ -83,7 +88,7 @@ pub(super) fn launch(
     let may_be_unpatched = state.exact.confirm.is_some() && measured::claims(&predicted);
     let nothing = |of: &MeasuredLaunch| may_be_unpatched && of.runs.is_empty() && !of.is_simulated();
     let has_run = touched.as_ref().is_none_or(MeasuredLaunch::has_run);
-    let touched = if touched.as_ref().is_some_and(nothing) {
+    let mut touched = if touched.as_ref().is_some_and(nothing) {
         *state.coverage.unobserved.entry("exact ranges that came back empty".to_string()).or_default() += 1;
         None
     } else {
@@ -91,7 +96,7 @@ pub(super) fn launch(
     };
     // Of a body of a conditional node: what was measured has run, or else touches nothing.
     let context = OpContext { is_conditional: context.is_conditional && touched.is_none(), ..context };
-    let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
+    let order = touched.as_mut().and_then(MeasuredLaunch::take_order);
     let (mut touched, mut recalled) = (touched.map(|touched| touched.runs), false);
     if let Some(lessons) = state.exact.learned.as_mut().filter(|_| !predicted.exact)
         && let Some(code) = facts.code.identity(kernel, def, arch)
@@ -108,7 +113,7 @@ pub(super) fn launch(
         }
     }
     if let Some(runs) = touched.as_ref().filter(|_| !mute && !recalled && has_run) {
-        mute = facts.code.was_mute((kernel, def, arch), runs, simulated);
+        mute = facts.code.was_mute((kernel, def, arch), runs, simulated, order.as_ref());
     }
     if mute {
         state.touches.tells_nobody(context.epoch, number);
@@ -126,13 +131,14 @@ pub(super) fn launch(
     }
     // Nobody asked for measurements of what the code decides: they only check the prediction,
     // which knows the parameter and the instruction of each access besides.
-    if let (Some(measuring), Some(runs), true) = (&mut state.exact.measuring, &touched, decided && !recalled && has_run)
-    {
+    let checks = bytes_decided && !recalled && has_run;
+    if let (Some(measuring), Some(runs), true) = (&mut state.exact.measuring, &touched, checks) {
         let compared = measuring.compares(class).then(|| compare::compare(&predicted, image, &mut state.memory, runs));
         let name = || def.map_or_else(|| "(unknown)".to_string(), |d| facts.stacks.demangle(&d.name));
         match compared.and_then(|c| measuring::mistake(name, &c)) {
             Some(line) => measuring::tell(&mut state.coverage.mispredicted, line),
-            None => touched = None,
+            None if decided => touched = None,
+            None => {}
         }
     }
     let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
@@ -144,7 +150,11 @@ pub(super) fn launch(
         let unseen = measured::unseen(&predicted, simulated, nowhere);
         let mut known = measured::effects(&runs);
         measured::attribute(&mut known, &predicted, &state.memory);
-        locks::mark(&predicted, image, &mut state.memory, &mut known.effects);
+        let order = order.filter(|_| !recalled);
+        locks::mark(&predicted, order.is_some(), image, &mut state.memory, &mut known.effects);
+        if let Some(order) = order {
+            order.apply(signals && !mute, image, &mut state.memory, &mut known.effects);
+        }
         (known, unseen)
     });
     let supposed = state.exact.supposed();
@@ -188,7 +198,7 @@ pub(super) fn launch(
     c.launches_learned += u64::from(recalled);
     c.launches_in_part +=
         u64::from(!recalled && measured.as_ref().is_some_and(|(_, unseen)| measured::is_inexact(unseen)));
-    c.launches_unmeasured += u64::from(state.exact.measuring.is_some() && measured.is_none() && !decided);
+    c.launches_unmeasured += u64::from(state.exact.measuring.is_some() && measured.is_none() && !bytes_decided);
     if known.knowledge == Knowledge::Unknown {
         let launches = known.gap.filter(|gap| gap.reason == Reason::Launches).map(|_| "it launches kernels itself");
         let why = launches.or_else(|| facts.code.reason(kernel)).unwrap_or("the code could not be analysed");

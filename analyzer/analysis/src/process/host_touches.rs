@@ -52,9 +52,10 @@ impl HostTouches {
         *known = (*known).max(from.time);
     }
 
-    /// Whether it may.
-    pub(crate) fn heard_of(&self, epoch: Epoch) -> bool {
-        self.heard.get(&epoch.timeline).is_some_and(|time| *time >= epoch.time)
+    /// Whether it may. What a launch leaves untold, later ones tell of.
+    pub(crate) fn heard_of(&self, work: &Access) -> bool {
+        let later = u64::from(work.exclusion.untold && work.site.node == 0);
+        self.heard.get(&work.epoch.timeline).is_some_and(|time| *time >= work.epoch.time + later)
     }
 
     /// The host looked at bytes in which this work may leave a message.

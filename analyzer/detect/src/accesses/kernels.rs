@@ -52,7 +52,7 @@ impl Work<'_, '_> {
                         self.site.guessed = effect.guessed();
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
-                        self.exclusion = Exclusion { lock, selection: effect.selection };
+                        self.exclusion = Exclusion { lock, selection: effect.selection, untold: effect.untold };
                         self.effect(effect, image);
                         (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);
                     }

@@ -19,9 +19,10 @@ struct Part<'a> {
     exact: bool,
 }
 
-/// Marks the measured effects that must have been made under a lock.
-pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measured: &mut Vec<Effect>) {
-    if known.knowledge == Knowledge::Unknown || known.effects.iter().all(|e| e.lock.is_none()) {
+/// Marks the measured effects that must have been made under a lock. `ordered`: the measurement tells
+/// which fences were executed, so locks count that need some which the launch may leave out.
+pub fn mark(known: &Evaluated, ordered: bool, image: ImageId, memory: &mut Allocations, measured: &mut Vec<Effect>) {
+    if known.knowledge == Knowledge::Unknown || known.effects.iter().all(|e| lock_of(e, ordered).is_none()) {
         return;
     }
     for mut effect in std::mem::take(measured) {
@@ -29,7 +30,7 @@ pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measure
             measured.push(effect);
             continue;
         };
-        let parts = parts(known, image, memory, &effect, &bytes);
+        let parts = parts(known, ordered, image, memory, &effect, &bytes);
         let mut words: Vec<_> = Vec::new();
         for word in parts.iter().filter_map(|part| part.lock).flat_map(|lock| &lock.0) {
             if !words.contains(word) {
@@ -48,23 +49,34 @@ pub fn mark(known: &Evaluated, image: ImageId, memory: &mut Allocations, measure
         let covered = parts.iter().fold(ByteSet::default(), |all, part| all.union(&part.bytes));
         let divided = parts.iter().map(|part| (part.bytes.clone(), part.lock.cloned()));
         for (bytes, lock) in divided.chain([(bytes.minus(&covered), effect.lock.clone())]) {
-            let Some(origin) = bytes.spans().first().map(|span| span.0) else { continue };
-            let bytes = match *bytes.spans() {
-                [(lo, hi)] => EffectExtent::Bounded { lo, hi, width: hi - lo, dims: Vec::new(), exact },
-                _ => EffectExtent::Pieces { origin, pieces: Pieces::of(bytes.spans().to_vec(), origin), exact },
-            };
-            let base = match &effect.base {
-                EffectBase::Absolute(_) => EffectBase::Absolute(origin),
-                named => named.clone(),
-            };
-            measured.push(Effect { bytes, lock, base, ..effect.clone() });
+            measured.extend(part_of(&effect, &bytes).map(|part| Effect { lock, ..part }));
         }
     }
+}
+
+/// The part of an exact effect that touches these bytes of it.
+pub(super) fn part_of(effect: &Effect, bytes: &ByteSet) -> Option<Effect> {
+    let (origin, exact) = (bytes.spans().first()?.0, true);
+    let bytes = match *bytes.spans() {
+        [(lo, hi)] => EffectExtent::Bounded { lo, hi, width: hi - lo, dims: Vec::new(), exact },
+        _ => EffectExtent::Pieces { origin, pieces: Pieces::of(bytes.spans().to_vec(), origin), exact },
+    };
+    let base = match &effect.base {
+        EffectBase::Absolute(_) => EffectBase::Absolute(origin),
+        named => named.clone(),
+    };
+    Some(Effect { bytes, base, ..effect.clone() })
+}
+
+/// The lock of a predicted effect.
+fn lock_of(predicted: &Effect, ordered: bool) -> Option<&HeldLock> {
+    predicted.lock.as_ref().or(predicted.if_fenced.as_ref().filter(|_| ordered))
 }
 
 /// Divides measured bytes by the locks that the code says are held during such accesses to them.
 fn parts<'a>(
     known: &'a Evaluated,
+    ordered: bool,
     image: ImageId,
     memory: &mut Allocations,
     effect: &Effect,
@@ -81,7 +93,7 @@ fn parts<'a>(
         if set.is_empty() {
             continue;
         }
-        let lock = predicted.lock.as_ref();
+        let lock = lock_of(predicted, ordered);
         match parts.iter_mut().find(|part| part.lock == lock) {
             Some(part) => (part.bytes, part.exact) = (part.bytes.union(&set), part.exact && exact),
             None => parts.push(Part { lock, bytes: set, exact }),

@@ -4,6 +4,7 @@
 //! Owns the queue and its bound. Does not use the ranges. Without exact mode nothing is ever
 //! queued, and the check costs one comparison.
 
+use super::fences::MeasuredOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
@@ -24,6 +25,8 @@ struct Waiting {
 pub struct MeasuredLaunch {
     /// The bytes.
     pub runs: Vec<ExactRun>,
+    /// What is not ordered of them.
+    order: MeasuredOrder,
     /// `trace::exact_flags`.
     pub(crate) flags: u32,
 }
@@ -32,6 +35,11 @@ impl MeasuredLaunch {
     /// Whether a simulated GPU told them, which misses none.
     pub fn is_simulated(&self) -> bool {
         self.flags & exact_flags::SIMULATED != 0
+    }
+
+    /// What is not ordered of it, if that was looked at.
+    pub fn take_order(&mut self) -> Option<MeasuredOrder> {
+        (self.flags & exact_flags::ORDERED != 0).then(|| std::mem::take(&mut self.order))
     }
 
     /// Whether the kernel ran at all.
@@ -53,6 +61,8 @@ pub struct PendingRecords {
     arrived: FxHashMap<(Epoch, u32), MeasuredLaunch>,
     /// Bytes of launches of which there are more to come.
     parts: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
+    /// What is not ordered of the launches whose bytes come.
+    orders: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
     given_up: u64,
     max: Option<usize>,
 }
@@ -74,7 +84,7 @@ impl PendingRecords {
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
-            Op::Exact { .. } | Op::ExactPart { .. } | Op::ExactNodes { .. } => {}
+            Op::Exact { .. } | Op::ExactPart { .. } | Op::ExactOrder { .. } | Op::ExactNodes { .. } => {}
             Op::Launch { shape, .. } if shape.flags & EXACT != 0 => {}
             Op::GraphLaunch { exec, .. } if self.announced.contains_key(&exec) => {}
             _ if self.queue.is_empty() => return false,
@@ -89,11 +99,13 @@ impl PendingRecords {
             Op::Exact { timeline, time, node, flags, runs } => {
                 let epoch = Epoch { timeline, time };
                 let mut all = self.parts.remove(&(epoch, node)).unwrap_or_default();
+                let order = self.orders.remove(&(epoch, node)).unwrap_or_default();
                 let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
                     all.extend(runs.iter());
                     self.bytes += all.len() * size_of::<ExactRun>();
-                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, flags });
+                    let order = MeasuredOrder::of(&order);
+                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, order, flags });
                 }
                 if nodes.is_empty() {
                     self.awaited.remove(&epoch);
@@ -105,6 +117,13 @@ impl PendingRecords {
                 let epoch = Epoch { timeline, time };
                 if self.awaited.contains_key(&epoch) {
                     self.parts.entry((epoch, node)).or_default().extend(runs.iter());
+                }
+                return true;
+            }
+            Op::ExactOrder { timeline, time, node, runs } => {
+                let epoch = Epoch { timeline, time };
+                if self.awaited.contains_key(&epoch) {
+                    self.orders.entry((epoch, node)).or_default().extend(runs.iter());
                 }
                 return true;
             }
@@ -194,6 +213,7 @@ fn encoded(record: &Record<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
     use trace::codec::List;
+    use trace::exact_order;
     use trace::{KernelId, LaunchShape, Origin, StreamId, TimelineId};
 
     fn at(time: u64) -> Epoch {
@@ -301,5 +321,22 @@ mod tests {
             assert!(pending.queue.len() < 60);
         }
         assert!(pending.given_up() > 10);
+    }
+
+    #[test]
+    fn what_is_not_ordered_comes_with_the_bytes() {
+        let run = |kind| ExactRun { start: 64, stride: 0, width: 4, count: 1, kind };
+        let (untold, bytes) = ([run(exact_order::NOT_TOLD)], [run(0)]);
+        for (flags, told) in [(exact_flags::ORDERED, true), (exact_flags::SIMULATED, false)] {
+            let mut pending = PendingRecords::default();
+            assert!(pending.takes(&launch(1, EXACT)));
+            let op = Op::ExactOrder { timeline: TimelineId(1), time: 1, node: 0, runs: List::new(&untold) };
+            assert!(pending.takes(&Record { origin: Origin::default(), op }));
+            assert!(pending.release().is_none(), "the bytes are not there yet");
+            assert!(pending.takes(&exact(1, flags, &bytes)));
+            let mut found = pending.touched(at(1), 0).expect("the bytes");
+            assert_eq!(found.runs, bytes);
+            assert_eq!(found.take_order(), told.then(|| MeasuredOrder::of(&untold)));
+        }
     }
 }

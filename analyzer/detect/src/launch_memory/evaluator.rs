@@ -6,6 +6,7 @@
 //! ([`crate::accesses`]).
 
 use crate::coverage::Unplaced;
+use crate::exact::fences::MeasuredOrder;
 use crate::exact::measured::kind;
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
@@ -93,13 +94,18 @@ impl LaunchEvaluator {
     }
 
     /// The same of a launch whose bytes were measured. Only a simulated GPU (`told`) tells atomic
-    /// loads and stores from others.
+    /// loads and stores from others, and what the launch ordered.
     pub fn was_mute(
         &mut self,
         kernel: (KernelId, Option<&KernelDef>, Option<u32>),
         runs: &[ExactRun],
         told: bool,
+        order: Option<&MeasuredOrder>,
     ) -> bool {
+        let (id, def, arch) = kernel;
+        if order.is_some_and(|order| order.tells_nobody(runs)) {
+            return self.signals(id, def, arch);
+        }
         let Some(kinds) = self.signals_by(kernel) else { return false };
         (told || kinds == [AccessKind::Atomic]) && !runs.iter().any(|run| kinds.contains(&kind(run)))
     }

@@ -159,19 +159,23 @@ pub struct Effect {
     pub(crate) looked_up: bool,
     /// The lock that the thread holds meanwhile.
     pub(crate) lock: Option<HeldLock>,
+    /// Without that: the lock that it holds if the launch executes the fences which this needs.
+    pub(crate) if_fenced: Option<HeldLock>,
     /// The words in memory that decide which threads make it.
     pub(crate) selection: Option<Selection>,
     /// Made by threads that have not waited for the grids that the kernel depends on, though the
     /// kernel waits for them.
     pub early: bool,
+    /// Measured, and by nothing that its launch did may the host know that it is over.
+    pub(crate) untold: bool,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        let (constant, voted, looked_up, early) = (false, false, false, false);
-        let (at, why, lock, selection) = (0, None, None, None);
-        Self { base, kind, bytes, at, why, constant, voted, looked_up, lock, selection, early }
+        let (constant, voted, looked_up, early, untold) = (false, false, false, false, false);
+        let (at, why, lock, if_fenced, selection) = (0, None, None, None, None);
+        Self { base, kind, bytes, at, why, constant, voted, looked_up, lock, if_fenced, selection, early, untold }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

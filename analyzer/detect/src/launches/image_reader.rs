@@ -461,10 +461,24 @@ impl Known {
             Extent::Bounded { .. } => None,
         };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
-        let lock =
-            a.lock.as_ref().map(|lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role));
+        let of = |lock: &kernels::Lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role);
+        let (lock, if_fenced) = (a.lock.as_ref().map(of), a.if_fenced.as_ref().map(of));
         let &KernelAccess { at, voted, looked_up, selection, early, .. } = a;
-        effects.push(Effect { base, kind, bytes, at, why, constant, voted, looked_up, lock, selection, early });
+        effects.push(Effect {
+            base,
+            kind,
+            bytes,
+            at,
+            why,
+            constant,
+            voted,
+            looked_up,
+            lock,
+            if_fenced,
+            selection,
+            early,
+            untold: false,
+        });
     }
 }
 

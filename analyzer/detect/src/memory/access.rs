@@ -197,11 +197,13 @@ pub struct Exclusion {
     pub lock: Option<Lock>,
     /// The words in memory that decide which threads of the kernel make it.
     pub selection: Option<Selection>,
+    /// A message of its own launch tells the host nothing of it.
+    pub untold: bool,
 }
 
 impl Exclusion {
     /// No lock, and no selection.
-    pub const NONE: Self = Self { lock: None, selection: None };
+    pub const NONE: Self = Self { lock: None, selection: None, untold: false };
 }
 
 /// What few accesses have.

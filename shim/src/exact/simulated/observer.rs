@@ -107,13 +107,16 @@ unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize,
     let Some(simulated) = running() else { return };
     let run = || {
         let begun = Instant::now();
-        let mut collector = Collector::default();
+        let (mut collector, mut ordered) = (Collector::default(), 0);
         for index in 0..count {
             // SAFETY: there are so many pages, each with so many words.
             let (page, bits) = unsafe {
                 let page = &*pages.add(index);
                 (page, std::slice::from_raw_parts(page.bits, PAGE_WORDS))
             };
+            if page.kind > trace::exact_kind::ATOMIC_WRITE {
+                ordered = exact_flags::ORDERED;
+            }
             if bits.iter().all(|word| *word == u32::MAX) {
                 collector.whole(page.address, page.kind);
             } else {
@@ -121,7 +124,7 @@ unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize,
             }
         }
         let flags = match end {
-            launch_end::RAN => exact_flags::SIMULATED,
+            launch_end::RAN => exact_flags::SIMULATED | ordered,
             launch_end::LEFT_OUT => exact_flags::SIMULATED | exact_flags::NOT_RUN,
             _ => exact_flags::LOST,
         };

@@ -39,7 +39,7 @@ impl<'m> Scope<'_, 'm> {
                 let between_proxies = op.has("proxy") || op.parts.iter().any(|part| part.starts_with("proxy"));
                 let sc = op.name() == "membar" || op.has("sc");
                 let scope = named_scope(op).filter(|_| !between_proxies);
-                let scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc));
+                let scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc, op.has("sys")));
                 self.emit(build::Fence { scope });
             }
             "nanosleep" => self.emit(build::GiveWay {}),

@@ -10,7 +10,7 @@ use crate::compile::function::{Result, SCRATCH, Scope, VariableHome};
 use crate::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
 use crate::exec::load_store::{ALL_COPIES, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::mbarrier;
-use crate::exec::told::strength::{PLAIN, VOLATILE, strong};
+use crate::exec::told::strength::{PLAIN, VOLATILE, of_system, strong};
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
 use crate::operations::build::{self, Elements};
@@ -35,7 +35,7 @@ fn strength_of(op: Op<'_>) -> u32 {
     if op.has("volatile") {
         VOLATILE
     } else if ["relaxed", "acquire", "release", "mmio"].iter().any(|order| op.has(order)) {
-        strong(order_of(op), named_scope(op).unwrap_or(races::Scope::Device))
+        strong_of(op)
     } else {
         PLAIN
     }
@@ -43,7 +43,12 @@ fn strength_of(op: Op<'_>) -> u32 {
 
 /// What an atomic operation is: relaxed and of all threads, if it says nothing.
 fn atomic_strength(op: Op<'_>) -> u32 {
-    strong(order_of(op), named_scope(op).unwrap_or(races::Scope::Device))
+    strong_of(op)
+}
+
+fn strong_of(op: Op<'_>) -> u32 {
+    let strength = strong(order_of(op), named_scope(op).unwrap_or(races::Scope::Device));
+    if op.has("sys") { of_system(strength) } else { strength }
 }
 
 fn order_of(op: Op<'_>) -> races::Order {

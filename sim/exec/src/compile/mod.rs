@@ -29,6 +29,7 @@ use device_code::ptx::{Module, Parameter, Type};
 use crate::compile::function::Scope;
 use crate::interface::{CompileError, Linker};
 use crate::module_variables::function_index;
+use crate::observed_order::ProgramOrder;
 use crate::program::{ArgumentHome, Builtin, FunctionCode, LANES, Program, Row, Slot};
 use layout::SharedLayout;
 
@@ -67,6 +68,7 @@ impl Program {
                 locations: Vec::new(),
                 texts: Vec::new(),
                 machine: None,
+                order: order_of(module),
                 native: OnceLock::new(),
                 warps: AtomicU64::new(0),
             },
@@ -77,6 +79,19 @@ impl Program {
         compiler.run();
         compiler.program
     }
+}
+
+/// How the instructions of a module can order memory.
+fn order_of(module: &Module) -> ProgramOrder {
+    let mut order = ProgramOrder::default();
+    for parts in module.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|body| &body.code) {
+        let parts = &module.opcode(parts.opcode).parts;
+        let is = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
+        let orders = is(&["fence", "membar", "acquire", "release", "acq_rel"]) && !is(&["cta", "cluster"]);
+        order.device |= orders;
+        order.system |= orders && is(&["sys"]);
+    }
+    order
 }
 
 impl<'m> Compiler<'m> {

@@ -95,7 +95,10 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
                 t.emit(op1(|a: u32| a).is(Sem::Move).of([a]).to(EXCLUSIVE));
             }
         }
-        Opcode::CacheCtl if bits(87, 91, t) == INVALIDATE_ALL => t.emit(build::InvalidateCaches {}),
+        Opcode::CacheCtl if bits(87, 91, t) == INVALIDATE_ALL => {
+            t.program.order.device = true;
+            t.emit(build::InvalidateCaches {});
+        }
         Opcode::CacheCtl => t.emit(build::Nothing {}),
         Opcode::Other(OtherKind::Control | OtherKind::Barrier | OtherKind::Fence { .. }) => return other_control(i, t),
         _ => return Ok(false),
@@ -225,8 +228,11 @@ fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
         NOP | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
         // The scope is at 76..78: CTA, another of the block's, GPU, SYS. Bit 79 is ALL, not SC.
         MEMBAR => {
-            let scope = if bits(76, 78, t) >= 2 { Scope::Device } else { Scope::Block };
-            t.emit(build::Fence { scope: fence_scope(scope, bits(79, 80, t) == 0) });
+            let (reach, sc) = (bits(76, 78, t), bits(79, 80, t) == 0);
+            let scope = if reach >= 2 { Scope::Device } else { Scope::Block };
+            t.program.order.device |= reach >= 2;
+            t.program.order.system |= reach == 3;
+            t.emit(build::Fence { scope: fence_scope(scope, sc, reach == 3) });
         }
         ERRBAR | CGAERRBAR => t.emit(build::Fence { scope: NO_SCOPE }),
         opcode if NANOSLEEP.contains(&opcode) => t.emit(build::Sleep {}),

@@ -29,6 +29,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use crate::machine_module::MachineModule;
+use crate::observed_order::ProgramOrder;
 use crate::program::{FunctionCode, Kernel, Program};
 use translation::Translation;
 
@@ -77,6 +78,7 @@ impl Program {
             locations: Vec::new(),
             texts: Vec::new(),
             machine: None,
+            order: ProgramOrder::default(),
             native: OnceLock::new(),
             warps: AtomicU64::new(0),
         }

@@ -8,7 +8,7 @@ use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{Cell, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::per_lane::each;
 use crate::exec::told;
-use crate::exec::told::strength::reaches_kernels;
+use crate::exec::told::strength::{self as strengths, reaches_kernels};
 use crate::interface::{AccessKind, Accesses, Extent, FaultKind};
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::operations::operands::Location;
@@ -255,9 +255,9 @@ impl Warp<'_> {
         });
         let block = self.block().index;
         let source = self.env.program.source(self.pc).map(|(file, line)| (file.as_str(), *line));
-        let line = self.env.program.line(self.pc);
+        let (line, order) = (self.env.program.line(self.pc), strengths::order(strength));
         for &kind in towards_others(kind, strength) {
-            self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line, source });
+            self.env.device.observe(&Accesses { kind, size, lanes: &lanes[..count], block, line, source, order });
         }
     }
 

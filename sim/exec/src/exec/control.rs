@@ -4,6 +4,7 @@ use sim_races::Scope;
 
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, SMS};
+use crate::observed_order::{OrderEvent, Reach};
 use crate::operations::operands;
 use crate::program::{Inst, Next};
 use crate::warp::Warp;
@@ -84,10 +85,15 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
 pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     let scope = operands::Fence::of(i).scope();
-    if w.env.events.is_some()
-        && let Some(&reach) = Scope::ALL.get((scope & !SEQUENTIAL) as usize)
+    if w.env.observing
+        && let Some(&reach) = Scope::ALL.get((scope & !(SEQUENTIAL | OF_SYSTEM)) as usize)
     {
         w.tell_lanes(mask, |events, lanes| events.fence(lanes, reach, scope & SEQUENTIAL != 0));
+        w.tell_order(OrderEvent::Fence(match reach {
+            Scope::Device if scope & OF_SYSTEM != 0 => Reach::System,
+            Scope::Device => Reach::Device,
+            _ => Reach::Near,
+        }));
     }
     Next::Step
 }
@@ -97,15 +103,18 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 #[inline(never)]
 pub(crate) fn invalidate_caches(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.tell_lanes(mask, |events, lanes| events.fence(lanes, Scope::Device, false));
+    w.tell_order(OrderEvent::Acquire);
     Next::Step
 }
 
-/// The scope as the instruction carries it, for sequential consistency (`sc`) or not.
-pub(crate) const fn fence_scope(scope: Scope, sc: bool) -> u32 {
-    scope as u32 | if sc { SEQUENTIAL } else { 0 }
+/// The scope as the instruction carries it, for sequential consistency (`sc`) or not. `system`: of
+/// that of the device, whether it is the system's.
+pub(crate) const fn fence_scope(scope: Scope, sc: bool, system: bool) -> u32 {
+    scope as u32 | if sc { SEQUENTIAL } else { 0 } | if system { OF_SYSTEM } else { 0 }
 }
 
 const SEQUENTIAL: u32 = 4;
+const OF_SYSTEM: u32 = 8;
 
 /// The scope of a fence between proxies.
 pub(crate) const NO_SCOPE: u32 = Scope::ALL.len() as u32;

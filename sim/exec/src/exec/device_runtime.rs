@@ -10,6 +10,7 @@ use crate::device_work::{PARAMETERS, WorkShape};
 use crate::exec::call::{Caller, part};
 use crate::exec::load_store::GENERIC;
 use crate::interface::{AccessKind, Accesses, DeviceStream, DeviceWork};
+use crate::observed_order::AccessOrder;
 use crate::program::{LANES, Next, RuntimeCall};
 use crate::warp::Warp;
 
@@ -65,7 +66,8 @@ impl Arguments<'_, '_, '_> {
                 if self.w.env.observing && device.allocation(address).is_some() {
                     let lanes = [(address, self.w.index * LANES as u32 + self.lane as u32)];
                     let (kind, block) = (AccessKind::Write, self.w.block().index);
-                    device.observe(&Accesses { kind, size, lanes: &lanes, block, line: 0, source: None });
+                    let order = AccessOrder::default();
+                    device.observe(&Accesses { kind, size, lanes: &lanes, block, line: 0, source: None, order });
                 }
                 // SAFETY: `resolve` vouches for the bytes.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };

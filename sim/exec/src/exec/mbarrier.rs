@@ -14,6 +14,7 @@ use crate::exec::refused;
 use crate::exec::told;
 use crate::exec::told::strength;
 use crate::interface::{AccessKind, FaultKind};
+use crate::observed_order::OrderEvent;
 use crate::operations::build;
 use crate::operations::operands::{self, Location};
 use crate::program::{Inst, LANES, Next, Slot, Update};
@@ -126,6 +127,9 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         done |= u32::from(phase != asked) << l;
     });
     w.set_pred(i.p(), mask, done);
+    if done != 0 {
+        w.tell_order(OrderEvent::BlockMeets);
+    }
     if done != mask {
         // The warp that completes it must get to run.
         w.pc += 1;

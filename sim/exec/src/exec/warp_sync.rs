@@ -325,7 +325,7 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     w.tell_lanes(mask, |events, lanes| events.barrier_arrives(number, lanes, waits));
     let phase = w.block().arrive(number, index, mask, expected, truth);
     if w.block().barrier_passed(number, phase).is_some() {
-        w.tell_lanes(mask, |events, lanes| events.barrier_completes(lanes.block, number, expected == 0));
+        w.tell_barrier_completes(mask, number, expected == 0);
     }
     if i.what() == BARRIER_ARRIVE {
         return Next::Step;

@@ -458,6 +458,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::Global { .. }
             | Op::Exact { .. }
             | Op::ExactPart { .. }
+            | Op::ExactOrder { .. }
             | Op::ExactNodes { .. }
             | Op::Clock { .. }
             | Op::StreamTaken { .. }

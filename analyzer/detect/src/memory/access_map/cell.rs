@@ -89,7 +89,7 @@ impl<'a> New<'a> {
     /// than what is not, or under fewer locks. So does what some words in memory select.
     #[inline]
     fn covers(&self, e: &Held) -> bool {
-        let Exclusion { lock, selection } = *self.touch.exclusion;
+        let Exclusion { lock, selection, .. } = *self.touch.exclusion;
         let Site { guessed, conditional, .. } = *self.touch.site;
         let excused = lock.is_some_and(|new| !e.exclusion().lock.is_some_and(|old| old.holds(new)))
             || selection.is_some() && selection != e.exclusion().selection;

@@ -10,7 +10,7 @@ use crate::compile::function::Result;
 use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::exec::per_lane::{op1, op2, op2x};
-use crate::exec::told::strength::{PLAIN, strong};
+use crate::exec::told::strength::{PLAIN, RELAXED, of_system, strong};
 use crate::operations::build::{self, Elements};
 use crate::program::{LaneTy, Sem, Slot};
 
@@ -31,7 +31,8 @@ pub(super) fn strength_of(m: &MemOperand) -> Option<u32> {
     match m.strength {
         Strength::Weak => None,
         Strength::Block => Some(strong(Order { acquire: true, release: false }, Scope::Block)),
-        Strength::Device | Strength::System => Some(strong(Order::RELAXED, Scope::Device)),
+        Strength::Device => Some(RELAXED),
+        Strength::System => Some(of_system(RELAXED)),
     }
 }
 

@@ -8,6 +8,8 @@
 
 use sim_races::{Order, Scope, Strength};
 
+use crate::observed_order::{AccessOrder, Reach};
+
 /// Neither of the following.
 pub(crate) const PLAIN: u32 = 0x7fff_ffff;
 
@@ -25,6 +27,8 @@ const RELEASE: u32 = 1 << 3;
 const OBJECT: u32 = 1 << 4;
 /// And arrives when the thread's copies are done.
 const COPIES: u32 = 1 << 5;
+/// The scope of the device is that of the system.
+const SYSTEM: u32 = 1 << 6;
 
 const fn coded(order: Order, scope: Scope) -> u32 {
     STRONG | scope as u32 | if order.acquire { ACQUIRE } else { 0 } | if order.release { RELEASE } else { 0 }
@@ -33,6 +37,11 @@ const fn coded(order: Order, scope: Scope) -> u32 {
 /// A strong access.
 pub(crate) const fn strong(order: Order, scope: Scope) -> u32 {
     coded(order, scope)
+}
+
+/// The same of a strong access, which reaches the host, too.
+pub(crate) const fn of_system(strength: u32) -> u32 {
+    strength | SYSTEM
 }
 
 /// An atomic operation that orders nothing, of all threads.
@@ -56,6 +65,23 @@ pub(crate) fn meaning(strength: u32) -> Strength {
             Strength::Strong(order, scope)
         }
         _ => Strength::Plain,
+    }
+}
+
+/// What it orders for others than its block.
+pub(crate) fn order(strength: u32) -> AccessOrder {
+    match meaning(strength) {
+        Strength::Plain => AccessOrder::default(),
+        // PTX ISA, `ld.volatile`: the same as `ld.relaxed.sys`.
+        Strength::Volatile => AccessOrder { strong: Some(Reach::System), ..AccessOrder::default() },
+        Strength::Strong(Order { acquire, release }, scope) => {
+            let reach = match scope {
+                Scope::Device if strength & SYSTEM != 0 => Reach::System,
+                Scope::Device => Reach::Device,
+                _ => Reach::Near,
+            };
+            AccessOrder { strong: Some(reach), acquire, release }
+        }
     }
 }
 
@@ -85,8 +111,10 @@ mod tests {
     #[test]
     fn a_code_says_what_went_into_it() {
         assert_eq!(meaning(VOLATILE), Strength::Volatile);
+        assert_eq!(super::order(VOLATILE).strong, Some(Reach::System));
         for code in [PLAIN, COPY, 0] {
             assert_eq!(meaning(code), Strength::Plain);
+            assert_eq!(super::order(code), AccessOrder::default());
             assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code));
         }
         for scope in Scope::ALL {
@@ -94,6 +122,9 @@ mod tests {
                 let order = Order { acquire: bits & 1 != 0, release: bits & 2 != 0 };
                 let code = strong(order, scope);
                 assert_eq!(meaning(code), Strength::Strong(order, scope));
+                assert_eq!(meaning(of_system(code)), Strength::Strong(order, scope));
+                let wide = if scope == Scope::Device { [Reach::Device, Reach::System] } else { [Reach::Near; 2] };
+                assert_eq!([code, of_system(code)].map(|code| super::order(code).strong), wide.map(Some));
                 assert_eq!(reaches_kernels(code), scope == Scope::Device);
                 assert!(!is_of_object(code) && is_of_object(object(order)) && !is_of_copies(object(order)));
             }
