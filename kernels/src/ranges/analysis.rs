@@ -27,7 +27,7 @@ use crate::ranges::graph::node::{Access, Graph, NodeId, Target};
 use crate::ranges::graph::provenance::{Provenance, origins};
 use crate::ranges::graph::provenance::{is_looked_up, voted};
 use crate::ranges::handovers;
-use crate::ranges::held_locks::HeldLocks;
+use crate::ranges::held_locks::{HeldLocks, KeptLocks};
 use crate::ranges::locks::{self, Fenced};
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
@@ -67,6 +67,8 @@ pub(crate) struct Analysis {
     cache: EvaluationCache,
     #[serde(skip)]
     plan: OnceLock<Plan>,
+    #[serde(skip)]
+    address_words: OnceLock<Vec<u16>>,
 }
 
 /// The accesses that agree in everything but their bytes.
@@ -152,8 +154,21 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
             (if_fenced, asked) = (all, if asked.is_empty() { ask } else { asked });
         }
     }
-    let (cache, plan) = (EvaluationCache::default(), OnceLock::new());
-    Analysis { graph, cfg, branches, origins, locks, if_fenced, asked, selectors, looked_up_by, cache, plan }
+    let (cache, plan, address_words) = Default::default();
+    Analysis {
+        graph,
+        cfg,
+        branches,
+        origins,
+        locks,
+        if_fenced,
+        asked,
+        selectors,
+        looked_up_by,
+        cache,
+        plan,
+        address_words,
+    }
 }
 
 /// The 8-byte word at a parameter offset (bytes beyond the end are zero).
@@ -175,6 +190,16 @@ impl Analysis {
     /// What matters when threads are followed.
     pub(super) fn plan(&self) -> &Plan {
         self.plan.get_or_init(|| Plan::new(&self.graph, &self.cfg))
+    }
+
+    /// The offsets of the parameter words that addresses derive from, ascending.
+    pub(super) fn address_words(&self) -> &[u16] {
+        self.address_words.get_or_init(|| {
+            let mut words: Vec<u16> = self.origins.iter().flat_map(|from| from.words.iter().copied()).collect();
+            words.sort_unstable();
+            words.dedup();
+            words
+        })
     }
 
     /// The accesses that are made before the thread has waited for the grids it depends on.
@@ -355,23 +380,24 @@ impl Analysis {
     ) {
         let kept = self.cache.get_or_evaluate(
             launch,
+            self.address_words(),
             || self.by_block(launch).is_none(),
             || self.compute(launch),
             |found| self.by_thread(launch, found),
         );
         inputs.extend(kept.bytes());
-        inputs.extend(self.resolve_all(&kept.result, launch, out));
+        inputs.extend(self.resolve_all(&kept.result, &kept.locks, launch, out));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
         let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
-        self.resolve_all(&found, launch, out);
+        self.resolve_all(&found, &OnceLock::new(), launch, out);
     }
 
     pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
-        self.resolve_all(&found, launch, out);
+        self.resolve_all(&found, &OnceLock::new(), launch, out);
     }
 
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
@@ -383,11 +409,14 @@ impl Analysis {
     fn resolve_all(
         &self,
         found: &EvaluatedAccesses<Extent>,
+        kept: &OnceLock<KeptLocks>,
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
     ) -> Vec<Range<usize>> {
-        let locks = HeldLocks::of(self, &self.locks, launch);
-        let (if_fenced, selections) = (HeldLocks::of(self, &self.if_fenced, launch), Selections::of(self, launch));
+        let locks = HeldLocks::of(self, &self.locks, launch, kept);
+        // Few kernels have these, and only measured launches ask: nothing is kept.
+        let if_fenced = HeldLocks::of(self, &self.if_fenced, launch, &OnceLock::new());
+        let selections = Selections::of(self, launch);
         let mut done = Vec::new();
         for (kind, r, at) in found {
             let selection = selections.as_ref().and_then(|all| all.during(*kind, r.base));

@@ -28,6 +28,7 @@ use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use crate::ranges::locks::Held;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// A word of a lock that may lie anywhere.
 const UNKNOWN_WORD: (Base, Extent) = (Base::Unknown, Extent::Unknown { reason: Reason::Loaded });
@@ -45,6 +46,42 @@ type Words = FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>;
 
 /// The byte sets of each lock, and of none.
 type SetsByLock = Vec<(Option<Lock>, Vec<ByteSet>)>;
+
+/// The same before the values of parameters are put in.
+type SymbolicWords = FxHashMap<u32, SmallVec<[ReachedBytes<Extent>; 1]>>;
+
+/// The locks of all launches of one evaluation, before the values of parameters are put in: finding
+/// them takes as long as the evaluation. Of launches whose bytes are told apart by lock there are
+/// none.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptLocks {
+    words: SymbolicWords,
+    asked: bool,
+    made: Vec<bool>,
+    /// Which of the words that addresses derive from were equal: where others are, locks may be one
+    /// that were two.
+    equal: Vec<bool>,
+}
+
+impl KeptLocks {
+    /// The same for other pointers, by which `moved` moves bytes.
+    pub(crate) fn moved(
+        &self,
+        moved: impl Fn(&ReachedBytes<Extent>) -> Option<ReachedBytes<Extent>>,
+    ) -> Option<KeptLocks> {
+        let of = |(k, reached): (&u32, &SmallVec<[ReachedBytes<Extent>; 1]>)| {
+            Some((*k, reached.iter().map(&moved).collect::<Option<SmallVec<_>>>()?))
+        };
+        Some(KeptLocks { words: self.words.iter().map(of).collect::<Option<_>>()?, ..self.clone() })
+    }
+}
+
+/// Which of the words that addresses derive from are equal in a launch.
+fn equal_words(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Vec<bool> {
+    let values: Vec<u64> =
+        analysis.address_words().iter().map(|word| LaunchInput::Bytes(*word, 8).read(launch)).collect();
+    (1..values.len()).flat_map(|k| values[..k].iter().map(|other| *other == values[k]).collect::<Vec<_>>()).collect()
+}
 
 /// Bytes that are accessed under one lock, or under none.
 pub(super) type Part = (ReachedBytes<Extent>, Option<Lock>);
@@ -65,16 +102,30 @@ pub(super) struct HeldLocks<'a> {
 
 impl<'a> HeldLocks<'a> {
     /// `None`: the kernel takes no lock. All accesses were evaluated with the launch, so the locks
-    /// rest on no more of its parameters.
-    pub(super) fn of(analysis: &'a Analysis, all: &'a [Held], launch: &LaunchArgs<'_>) -> Option<HeldLocks<'a>> {
+    /// rest on no more of its parameters. `kept`: those of its evaluation, once they were found.
+    pub(super) fn of(
+        analysis: &'a Analysis,
+        all: &'a [Held],
+        launch: &LaunchArgs<'_>,
+        kept: &OnceLock<KeptLocks>,
+    ) -> Option<HeldLocks<'a>> {
         if all.iter().all(Held::is_empty) {
             return None;
         }
+        let equal = equal_words(analysis, launch);
+        if let Some(KeptLocks { words, asked, made, .. }) = kept.get().filter(|kept| kept.equal == equal) {
+            let (asked, made, parts) = (*asked, made.clone(), FxHashMap::default());
+            return Some(HeldLocks { analysis, all, words: resolved(analysis, words, launch), asked, made, parts });
+        }
         let mut eval = analysis.eval(launch);
-        let made = (0..all.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
+        let made: Vec<bool> = (0..all.len()).map(|k| !analysis.reach(&mut eval, k).is_empty()).collect();
         let asked = analysis.asked.iter().all(|(cond, outcome)| eval.ev_pred(*cond) == Cond::of(*outcome));
-        let words = words(analysis, all, &mut eval, launch);
+        let symbolic = words(analysis, all, &mut eval);
+        let words = resolved(analysis, &symbolic, launch);
         let parts = parts(analysis, all, launch, asked).unwrap_or_default();
+        if parts.is_empty() {
+            kept.get_or_init(|| KeptLocks { words: symbolic, asked, made: made.clone(), equal });
+        }
         Some(HeldLocks { analysis, all, words, asked, made, parts })
     }
 
@@ -145,21 +196,28 @@ fn lock<'a>(taken: impl Iterator<Item = &'a u32>, words: &Words, role: LockRole)
     lock
 }
 
-fn words(analysis: &Analysis, all: &[Held], eval: &mut Eval<'_>, launch: &LaunchArgs<'_>) -> Words {
-    let mut words = Words::default();
+fn words(analysis: &Analysis, all: &[Held], eval: &mut Eval<'_>) -> SymbolicWords {
+    let mut words = SymbolicWords::default();
     let mut seen = FxHashSet::default();
     for k in all.iter().flat_map(Held::all).filter(|k| seen.insert(*k)) {
-        let (access, reached) = (&analysis.graph.accesses[k as usize], analysis.reach(eval, k as usize));
-        if reached.is_empty() {
-            continue;
+        let reached = analysis.reach(eval, k as usize);
+        if !reached.is_empty() {
+            words.insert(k, reached.iter().map(|r| r.finished(Int::now)).collect());
         }
-        let reached = reached.iter().map(|r| r.finished(Int::now));
-        let resolved = reached.flat_map(|r| analysis.resolve(access.kind, &r, access.at, launch));
-        // Of several bases, any sum may be the address.
-        let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
-        words.insert(k, resolved.map(word).collect());
     }
     words
+}
+
+/// The words with the values of the launch.
+fn resolved(analysis: &Analysis, words: &SymbolicWords, launch: &LaunchArgs<'_>) -> Words {
+    let of = |(k, reached): (&u32, &SmallVec<[ReachedBytes<Extent>; 1]>)| {
+        let access = &analysis.graph.accesses[*k as usize];
+        let resolved = reached.iter().flat_map(|r| analysis.resolve(access.kind, r, access.at, launch));
+        // Of several bases, any sum may be the address.
+        let word = |w: KernelAccess| if w.several { UNKNOWN_WORD } else { (w.base, w.extent) };
+        (*k, resolved.map(word).collect())
+    };
+    words.iter().map(of).collect()
 }
 
 /// The bytes of a launch by lock: see the head of this file. `None`: that costs too much, or no
@@ -182,7 +240,7 @@ fn parts(
     for block in 0..if one_by_one { count as u32 } else { 1 } {
         let mut eval = analysis.eval(launch);
         eval.block = one_by_one.then_some((longest, block));
-        let words = words(analysis, all, &mut eval, launch);
+        let words = resolved(analysis, &words(analysis, all, &mut eval), launch);
         for (k, access) in analysis.graph.accesses.iter().enumerate() {
             for r in analysis.reach(&mut eval, k) {
                 let entry = found.entry((access.kind, r.base)).or_insert_with(|| Some(Vec::new()));

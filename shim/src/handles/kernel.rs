@@ -61,6 +61,30 @@ impl Kernel {
         }
     }
 
+    /// Whether any word that a parameter holds is such a one. A word is 8 bytes of one parameter, at
+    /// a multiple of 8 in the buffer.
+    ///
+    /// # Safety
+    /// `kernel_params` is the array that the program passed to a launch that has succeeded.
+    #[inline]
+    pub unsafe fn any_word(&self, kernel_params: *mut *mut c_void, is: impl Fn(u64) -> bool) -> bool {
+        for (index, slot) in self.params.iter().enumerate().filter(|(_, slot)| slot.size >= 8) {
+            // SAFETY: the driver has read exactly these parameters from this array.
+            let value: *const u8 = unsafe { *kernel_params.add(index) }.cast();
+            if value.is_null() {
+                continue;
+            }
+            let first = slot.offset.next_multiple_of(8) - slot.offset;
+            for at in (first..slot.size.saturating_sub(7)).step_by(8) {
+                // SAFETY: the driver has read size bytes from where the value is.
+                if is(unsafe { value.add(at as usize).cast::<u64>().read_unaligned() }) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Slots that follow each other, and their end: what lies before the end of another one is
     /// taken for empty.
     pub fn lay_out(slots: &[ParamSlot]) -> (Box<[ParamSlot]>, usize) {
@@ -135,6 +159,14 @@ mod tests {
             expected[start..start + size].copy_from_slice(&bytes[..size]);
         }
         assert_eq!(buffer, expected);
+        // The words that the gathered bytes hold, but those that lie in no parameter alone.
+        let words: Vec<u64> =
+            [8, 24].map(|at| u64::from_le_bytes(buffer[at..at + 8].try_into().expect("8 bytes"))).into();
+        for word in [0, 1, 0x0807_0605_0403_0201, 0x0403_0201, words[0], words[1], 0x0c0b_0a09] {
+            // SAFETY: as above.
+            let found = unsafe { kernel.any_word(pointers.as_mut_ptr(), |w| w == word) };
+            assert_eq!(found, words.contains(&word), "{word:#x}");
+        }
         // SAFETY: no bytes, no parameters.
         unsafe { kernel.gather(std::ptr::null_mut(), &mut []) };
         assert_eq!(Kernel::lay_out(&[slot(0, 8), slot(MAX_PARAMS as u32, 4)]).1, 8, "more than there may be");

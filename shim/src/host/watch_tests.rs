@@ -46,8 +46,10 @@ impl Scene {
     /// Watches the page for the copy.
     fn watch(&mut self) -> u32 {
         let region = Region::linear(self.start, PAGE as u64);
-        let look =
-            self.watches.begin(&self.engine, self.copy, &region, Watched::Pinned, |_, _| PAGE as u64).expect("pinned");
+        let look = self
+            .watches
+            .begin(&self.engine, self.copy, &region, Watched::Pinned, |_, _| Some(PAGE as u64))
+            .expect("pinned");
         assert!(self.watches.ready(&self.engine, look.id, look.seed, Some([0; checksum::PARTS])));
         self.watches.protect(look.id);
         look.id
@@ -114,7 +116,7 @@ fn a_touch_tells_whether_the_copy_was_still_held_back() {
         scene.engine.apply(&Op::WaitValue { stream: STREAM, address: word, value: 5, width: 4, compare }, ThreadId(1));
         let work = Op::Prefetch { stream: STREAM, region: half, discard: false };
         scene.copy = scene.engine.apply(&work, ThreadId(1));
-        let look = scene.watches.begin(&scene.engine, scene.copy, &half, Watched::Pinned, |_, _| PAGE as u64);
+        let look = scene.watches.begin(&scene.engine, scene.copy, &half, Watched::Pinned, |_, _| Some(PAGE as u64));
         let look = look.expect("pinned");
         assert!(scene.watches.ready(&scene.engine, look.id, look.seed, Some([0; checksum::PARTS])));
         scene.watches.protect(look.id);

@@ -24,6 +24,8 @@ use crate::host::page_protection;
 
 /// Watches at a time. More are not begun: the oldest one makes room.
 const MOST: usize = 256;
+/// Bytes to sum up of a source whose pages are protected, when more would take too long.
+const LEAST_SAMPLE: u64 = 1024;
 
 /// Memory of the host that devices can reach, whose bytes may be read here.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,8 @@ pub struct WatchCheck {
     pub region: Region,
     /// The size of the sample, see [`checksum::sums`].
     pub most: u64,
+    /// How many bytes there are.
+    pub bytes: u64,
     /// Which sample.
     pub seed: u32,
     /// The program's own pages: each is to be tried before it is read.
@@ -214,14 +218,15 @@ impl Watches {
     }
 
     /// Begins to watch bytes that work at `epoch` reads or writes, unless it is over or its bytes
-    /// are not such memory. `most`: how many bytes to sum up at most, by the size of the region.
+    /// are not such memory. `most`: how many bytes to sum up at most, by the size of the region;
+    /// none: not to watch them, unless the CPU's touches are looked for anyway.
     pub fn begin(
         &mut self,
         engine: &Engine,
         epoch: Epoch,
         region: &Region,
         what: Watched,
-        most: impl FnOnce(u64, bool) -> u64,
+        most: impl FnOnce(u64, bool) -> Option<u64>,
     ) -> Option<WatchCheck> {
         let (start, end) = (region.start, region.end());
         let memory = match what {
@@ -235,12 +240,13 @@ impl Watches {
         if engine.host_covers(epoch) || engine.host_functions_pending() || !self.callers.is_empty() {
             return None;
         }
+        let bytes = bytes_of(region);
+        let most =
+            if writes { 0 } else { most(bytes, memory.write_combined).or(memory.ordinary.then_some(LEAST_SAMPLE))? };
         if self.list.len() >= MOST {
             let oldest = self.list.iter().position(|w| w.state == State::Idle)?;
             self.remove(oldest);
         }
-        let bytes = region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth));
-        let most = most(bytes, memory.write_combined);
         // Words in other memory may go away unseen, or the host cannot read them.
         let may_be_read = |word: &AwaitedWord| {
             let bytes = Region::linear(word.address, u64::from(word.width()));
@@ -419,9 +425,15 @@ impl Watches {
     }
 }
 
+/// How many bytes a region has.
+fn bytes_of(region: &Region) -> u64 {
+    region.width.saturating_mul(u64::from(region.height)).saturating_mul(u64::from(region.depth))
+}
+
 impl Watch {
     fn look(&self) -> WatchCheck {
-        WatchCheck { id: self.id, region: self.region, most: self.most, seed: self.seed, registered: self.registered }
+        let &Watch { id, region, most, seed, registered, .. } = self;
+        WatchCheck { id, region, most, bytes: bytes_of(&region), seed, registered }
     }
 }
 

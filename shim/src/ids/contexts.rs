@@ -6,10 +6,11 @@
 use cuda_sys::*;
 use trace::{ContextId, NoteKind, Op};
 
+use super::recall::recall;
 use crate::ids::destroyed::handle_destroyed;
 use crate::observe::Cx;
 use crate::real::driver::real;
-use crate::runtime::handle_cache;
+use crate::runtime::handle_cache::{self, Remembered};
 
 /// The current context of this thread; null when there is none.
 pub fn current_context() -> CUcontext {
@@ -30,8 +31,9 @@ pub fn context_on(cx: &mut Cx<'_>, handle: CUcontext, device: Option<CUdevice>) 
         return ContextId::NONE;
     }
     let key = handle.0 as u64;
-    if let Some(id) = core.handles.contexts.get(&key) {
-        return *id;
+    let known = recall(|l| &l.contexts, Remembered::Contexts, key, || core.handles.contexts.get(&key).map(|id| id.0));
+    if let Some(id) = known {
+        return ContextId(id);
     }
     let device = device.unwrap_or_else(|| {
         let mut device: CUdevice = 0;
@@ -62,7 +64,9 @@ pub fn context_on(cx: &mut Cx<'_>, handle: CUcontext, device: Option<CUdevice>) 
 pub fn same_context(cx: &mut Cx<'_>, known: CUcontext, other: CUcontext) {
     let id = context_id(cx, known);
     if let Some(core) = cx.core() {
-        core.handles.contexts.insert(other.0 as u64, id);
+        let key = other.0 as u64;
+        core.handles.contexts.insert(key, id);
+        handle_cache::invalidate(Remembered::Contexts, key);
     }
 }
 
@@ -100,6 +104,6 @@ pub fn forget_context(cx: &mut Cx<'_>, handle: CUcontext) -> Option<ContextId> {
     core.handles.contexts.retain(|_, other| !of_it(other));
     core.handles.legacy.retain(|key, _| !keys.contains(key));
     core.handles.per_thread.retain(|(context, _), _| !keys.contains(context));
-    handle_cache::invalidate();
+    handle_cache::invalidate_all();
     Some(id)
 }

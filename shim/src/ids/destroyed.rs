@@ -7,7 +7,6 @@
 use crate::handles::HandleTable;
 use crate::handles::tables::Handles;
 use crate::observe::Cx;
-use crate::runtime::handle_cache;
 
 /// Before the call: nothing. After it: the id of what is gone, if that was known.
 pub(crate) fn handle_destroyed<V: 'static>(
@@ -23,6 +22,5 @@ pub(crate) fn handle_destroyed<V: 'static>(
     }
     let gone = Some(cx.token as u32).filter(|gone| *gone != 0)?;
     table.remove_if(&key, |_, known| id(known) == gone);
-    handle_cache::invalidate();
     Some(gone)
 }

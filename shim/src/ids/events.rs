@@ -1,6 +1,9 @@
 //! The id of an event.
 //!
-//! Owns defining events that were made before the shim was there when they are first used.
+//! Owns defining events that were made before the shim was there when they are first used, and
+//! whether any is shared with another process.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cuda_sys::*;
 use trace::{EventId, Op};
@@ -9,13 +12,27 @@ use super::recall::recall;
 use crate::ids::contexts::{context_id, current_context};
 use crate::ids::destroyed::handle_destroyed;
 use crate::observe::Cx;
-use crate::runtime::handle_cache;
+use crate::runtime::handle_cache::{self, Remembered};
+use crate::runtime::thread_state;
+
+/// Events that other processes have or get.
+static SHARED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether there may be any.
+pub fn any_shared() -> bool {
+    SHARED.load(Ordering::Acquire) != 0
+}
+
+/// Another process has or gets an event.
+pub fn note_shared() {
+    SHARED.fetch_add(1, Ordering::Release);
+}
 
 /// The id of an event.
 pub fn event_id(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
     let Some(core) = cx.core() else { return EventId::NONE };
     let key = handle.0 as u64;
-    let known = recall(|l| &l.events, key, || core.handles.events.get(&key).map(|id| id.0));
+    let known = recall(|l| &l.events, Remembered::Events, key, || core.handles.events.get(&key).map(|id| id.0));
     known.map_or_else(|| define_event(cx, handle, 0), EventId)
 }
 
@@ -28,8 +45,11 @@ pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
     let key = handle.0 as u64;
     cx.log(&Op::EventCreate { event, context, flags, handle: key });
     if core.handles.events.insert(key, event).is_some() {
-        handle_cache::invalidate();
+        handle_cache::invalidate(Remembered::Events, key);
     }
+    // It is used next, as a rule, and nobody can destroy what the program does not have yet.
+    let generation = handle_cache::generation(Remembered::Events, key);
+    thread_state::with(|l| l.events.put(key, event.0, generation));
     event
 }
 
@@ -37,6 +57,9 @@ pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
 pub fn forget_event(cx: &mut Cx<'_>, handle: CUevent) -> Option<EventId> {
     let key = handle.0 as u64;
     let event = handle_destroyed(cx, |handles| &handles.events, key, |event| event.0)?;
-    cx.core()?.handles.shared_events.remove(&key);
+    handle_cache::invalidate(Remembered::Events, key);
+    if any_shared() {
+        cx.core()?.handles.shared_events.remove(&key);
+    }
     Some(EventId(event))
 }

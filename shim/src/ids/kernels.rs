@@ -14,7 +14,7 @@ use crate::handles::kernel::Kernel;
 use crate::ids::variables::first_launch_from;
 use crate::observe::Cx;
 use crate::real::driver::real;
-use crate::runtime::handle_cache;
+use crate::runtime::handle_cache::{self, Remembered};
 
 /// Kernels by a hash of their handle: a step of a neural network has some hundred, and a launch
 /// should not search a table for its own.
@@ -30,7 +30,7 @@ pub fn kernel_of(cx: &mut Cx<'_>, handle: CUfunction) -> Option<&'static Kernel>
     // SAFETY: null, or a kernel, which is never freed.
     let known = unsafe { last.load(Ordering::Acquire).as_ref() };
     // Read before the table is: what ends meanwhile is looked up again next time.
-    let generation = handle_cache::generation();
+    let generation = handle_cache::generation(Remembered::Kernels, key);
     if let Some(kernel) = known.filter(|k| k.handle == key && k.generation.load(Ordering::Relaxed) == generation) {
         return Some(kernel);
     }

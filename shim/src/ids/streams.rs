@@ -13,7 +13,7 @@ use crate::ids::destroyed::handle_destroyed;
 use crate::log::core::Core;
 use crate::observe::Cx;
 use crate::real::driver::real;
-use crate::runtime::handle_cache;
+use crate::runtime::handle_cache::{self, Remembered};
 
 /// Whether stream 0 of this call means the calling thread's default stream.
 fn zero_is_per_thread(cx: &Cx<'_>) -> bool {
@@ -33,7 +33,8 @@ pub fn stream_id(cx: &mut Cx<'_>, handle: CUstream) -> StreamId {
         }
         handle => {
             let key = handle.0 as u64;
-            let known = recall(|l| &l.streams, key, || core.handles.streams.get(&key).map(|id| id.0));
+            let known =
+                recall(|l| &l.streams, Remembered::Streams, key, || core.handles.streams.get(&key).map(|id| id.0));
             known.map_or_else(|| unknown_stream(cx, handle), StreamId)
         }
     }
@@ -56,7 +57,7 @@ pub fn known_stream(cx: &mut Cx<'_>, handle: CUstream) -> StreamId {
 pub fn legacy_stream(cx: &mut Cx<'_>, context: CUcontext) -> StreamId {
     let Some(core) = cx.core() else { return StreamId::NONE };
     let key = context.0 as u64;
-    match recall(|l| &l.legacy, key, || core.handles.legacy.get(&key).map(|id| id.0)) {
+    match recall(|l| &l.legacy, Remembered::Streams, key, || core.handles.legacy.get(&key).map(|id| id.0)) {
         Some(id) => StreamId(id),
         None => new_legacy_stream(cx, core, context),
     }
@@ -115,14 +116,17 @@ pub fn define_stream(cx: &mut Cx<'_>, handle: CUstream, context: CUcontext, flag
     let key = handle.0 as u64;
     cx.log(&Op::StreamCreate { stream, context, kind, priority, handle: key });
     if core.handles.streams.insert(key, stream).is_some() {
-        handle_cache::invalidate();
+        handle_cache::invalidate(Remembered::Streams, key);
     }
     stream
 }
 
 /// A stream goes away: its handle may come back.
 pub fn forget_stream(cx: &mut Cx<'_>, handle: CUstream) -> Option<StreamId> {
-    handle_destroyed(cx, |handles| &handles.streams, handle.0 as u64, |stream| stream.0).map(StreamId)
+    let key = handle.0 as u64;
+    let stream = handle_destroyed(cx, |handles| &handles.streams, key, |stream| stream.0)?;
+    handle_cache::invalidate(Remembered::Streams, key);
+    Some(StreamId(stream))
 }
 
 /// The stream of a work op that really enters it now; `None` while the stream is being captured

@@ -139,6 +139,10 @@ impl Core {
         let untold = self.lock().map_or(0, |shared| shared.untold_touches());
         let counts = [
             (untold, "touches of the host while a graph with host functions may have run"),
+            (
+                self.read_budget.uncompared(),
+                "sources of pending copies, which were not compared (that may take a hundredth of the run)",
+            ),
             (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
             (holds::ended(), "touches of host memory that kernels use in place, after too many pages"),
             (unwatched::missed(), "touches of host memory where stacks, locks or protections of the program lie"),

@@ -39,7 +39,7 @@ fn core_slow() -> Option<&'static Core> {
     if lifecycle::is_forked() {
         // The parent's core is left alone: its lock may be held by a thread that does not exist
         // here, and its ring is not mapped.
-        handle_cache::invalidate();
+        handle_cache::invalidate_all();
         crate::stack::after_fork_in_child();
         CORE.store(std::ptr::null_mut(), Ordering::Relaxed);
         lifecycle::start_anew_in_child();

@@ -14,6 +14,7 @@ use super::context::Cx;
 use crate::host::checksum::{self, Checksums};
 use crate::host::in_place::InPlaceKind;
 use crate::host::page_protection::is_ordinary;
+use crate::host::read_budget::Reading;
 use crate::host::watches::{WatchCheck, Watched, Watches};
 use crate::host::{held_touches, holds, in_place, pinned_bounds, sigsegv, single_step, touches};
 use crate::log::core::Core;
@@ -111,7 +112,13 @@ fn begin_watch(
     if shared.engine.host_changes() != cx.host_changes() {
         return None;
     }
-    let most = |bytes, combined| core.read_budget.most(bytes, combined, core.options.host_sample);
+    let most = |bytes, combined| match core.read_budget.most(bytes, combined, core.options.host_sample) {
+        Reading::Most(most) => Some(most),
+        Reading::Nothing => {
+            core.read_budget.count_uncompared();
+            None
+        }
+    };
     let look = shared.watches.begin(&shared.engine, epoch, region, what, most)?;
     if what == Watched::Pageable {
         pinned_bounds::note(&shared.watches);
@@ -323,6 +330,7 @@ fn see(core: &Core, look: &WatchCheck) -> Option<Checksums> {
     }
     // SAFETY: as just said; registered pages were tried.
     let sums = unsafe { checksum::sums(&look.region, look.most, look.seed) };
-    core.read_budget.spend(began);
+    let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    core.read_budget.spend(took, look.bytes, look.most);
     Some(sums)
 }

@@ -69,8 +69,9 @@ unsafe fn launched(
             None if kernel_params.is_null() => 0,
             None => kernel.size(),
         };
-        if pinned_bounds::hold_tables() {
-            // SAFETY: forwarded from the caller.
+        // SAFETY: forwarded from the caller.
+        if pinned_bounds::hold_tables() && unsafe { may_take_table(kernel, bytes, kernel_params) } {
+            // SAFETY: as above.
             unsafe { reveal_tables(cx, kernel, bytes, kernel_params) };
         }
         let epoch = cx.log_launch((id, kernel.id), &shape, len, |to| match bytes {
@@ -133,6 +134,21 @@ unsafe fn uses_in_launch(
     // SAFETY: forwarded from the caller.
     let bytes = unsafe { parameters(kernel, bytes, params, &mut gathered) };
     uses_words(cx, epoch, words_of(bytes));
+}
+
+/// Whether a launch may be given the address of small pinned memory. Most are not, and programs of
+/// PyTorch have such memory: so the parameters are looked at where they are.
+///
+/// # Safety
+/// As for [`launched`].
+unsafe fn may_take_table(kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) -> bool {
+    let may_be = pinned_bounds::may_hold_table;
+    match bytes {
+        Some(bytes) => words_of(bytes).any(may_be),
+        None if params.is_null() => false,
+        // SAFETY: forwarded from the caller.
+        None => unsafe { kernel.any_word(params, may_be) },
+    }
 }
 
 /// Says which words small pinned memory holds that a launch is given the address of: the kernel

@@ -13,7 +13,7 @@ use trace::{FileIdentity, ImageId, ImageSource, Op};
 use crate::handles::unlisted_images::ImageOwner;
 use crate::ids::image_bytes::{self, Stored, identity_at};
 use crate::observe::host_watch::variable_found;
-use crate::runtime::handle_cache;
+use crate::runtime::handle_cache::{self, Remembered};
 
 use crate::observe::Cx;
 
@@ -113,7 +113,7 @@ unsafe fn got_from(cx: &mut Cx<'_>, function: *mut c_void, owner: *mut c_void, n
     }
     // The handle may have belonged to a kernel of a module that was unloaded since.
     if core.handles.kernels.remove(&(function as u64)).is_some() {
-        handle_cache::invalidate();
+        handle_cache::invalidate(Remembered::Kernels, function as u64);
     }
 }
 
@@ -134,7 +134,7 @@ fn module_unloaded(cx: &mut Cx<'_>, owner: *mut c_void) {
     if let Some(gone) = gone {
         images.retain(|_, of| *of != gone);
     }
-    handle_cache::invalidate();
+    handle_cache::invalidate(Remembered::Kernels, 0);
 }
 
 /// A context went away, and its modules with it: handles of their functions may come back as
@@ -142,7 +142,7 @@ fn module_unloaded(cx: &mut Cx<'_>, owner: *mut c_void) {
 pub(crate) fn forget_kernels(cx: &mut Cx<'_>) {
     if let Some(core) = cx.core() {
         core.handles.kernels.clear();
-        handle_cache::invalidate();
+        handle_cache::invalidate(Remembered::Kernels, 0);
     }
 }
 

@@ -3,15 +3,13 @@
 //! Owns the two halves of a wait, before and after the real call. What a wait orders is decided by
 //! `order`.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use cuda_sys::*;
 use trace::{ContextId, EventId, EventMode, Op, StreamId, SyncId, SyncScope};
 
 use super::interop::bytes_of;
 use crate::ids::captures::{captured_record, captured_wait, working_or_captured};
 use crate::ids::contexts::{context_id, current_context};
-use crate::ids::events::{define_event, event_id, forget_event};
+use crate::ids::events::{any_shared, define_event, event_id, forget_event, note_shared};
 use crate::ids::streams::{define_stream, forget_stream, known_stream, stream_id, working_stream};
 use crate::observe::Cx;
 
@@ -71,9 +69,6 @@ pub(crate) unsafe fn cuStreamWaitEvent(cx: &mut Cx<'_>, stream: CUstream, event:
     }
 }
 
-/// Events that other processes may record: while it is 0 no table is asked.
-static SHARED_EVENTS: AtomicU32 = AtomicU32::new(0);
-
 /// A record or a wait has failed. Its handles may be of nothing: the driver is not asked.
 #[cold]
 fn did_not_order(cx: &mut Cx<'_>, result: CUresult, stream: CUstream, event: CUevent, records: bool) {
@@ -86,7 +81,7 @@ fn did_not_order(cx: &mut Cx<'_>, result: CUresult, stream: CUstream, event: CUe
 fn share_event(cx: &mut Cx<'_>, handle: CUevent, key: &[u8]) {
     if let Some(core) = cx.core() {
         core.handles.shared_events.insert(handle.0 as u64, ());
-        SHARED_EVENTS.fetch_add(1, Ordering::Release);
+        note_shared();
         crate::log::shared::record_time();
         let event = event_id(cx, handle);
         cx.without_stack().log(&Op::SharedEvent { event, key });
@@ -98,9 +93,7 @@ fn share_event(cx: &mut Cx<'_>, handle: CUevent, key: &[u8]) {
 /// recorded.
 fn event_with_others(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
     let event = event_id(cx, handle);
-    if SHARED_EVENTS.load(Ordering::Acquire) != 0
-        && cx.core().is_some_and(|core| core.handles.shared_events.contains_key(&(handle.0 as u64)))
-    {
+    if any_shared() && cx.core().is_some_and(|core| core.handles.shared_events.contains_key(&(handle.0 as u64))) {
         let current = current_context();
         let context = context_id(cx, current);
         cx.log(&Op::OthersRecord { event, context });

@@ -42,6 +42,8 @@ pub struct ThreadState {
     pub streams: HandleCache<16>,
     /// The events that it used last.
     pub events: HandleCache<16>,
+    /// The contexts that it used last.
+    pub contexts: HandleCache<2>,
     /// Pages that it closes behind its next instruction: `crate::host::single_step`.
     pub stepping: [Cell<u64>; 4],
     /// It had blocked the signal of that.

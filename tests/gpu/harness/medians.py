@@ -10,5 +10,10 @@ def median(values):
 
 def ratios(times, bare):
     """Ratios to the bare time of the same round: lower quartile, median, upper quartile."""
-    each = [taken / other for taken, other in zip(times, bare)]
+    return quartiles(taken / other for taken, other in zip(times, bare))
+
+
+def quartiles(values):
+    """Lower quartile, median, upper quartile."""
+    each = list(values)
     return statistics.quantiles(each, n=4) if len(each) > 1 else each * 3

@@ -4,6 +4,10 @@ All ways are loaded at once and take turns, so that what else the machine does h
 row gives the median of a step's time over the rounds, and of its ratio to the bare one's of the
 same round the median and the quartiles. `bare again` shows the noise.
 
+--workloads measures nine other programs in the same way (models of Hugging Face, cuDNN, JAX, CuPy,
+Triton, NCCL; three of them need two GPUs). A row then gives what an operation costs more, and how
+long the process takes to end, too.
+
 --within takes turns within one process instead: some steps are observed, some are passed on.
 Neither another process's memory nor its cores make a difference then; `bare` shows the noise, and
 the cost of passing calls on is left out. It needs a library of its own: `cargo build --release -p
@@ -15,22 +19,46 @@ import random
 import select
 import subprocess
 import sys
+import time
 
+from harness import cuda
 from harness.errors import CannotRun
-from harness.medians import median, ratios
+from harness.medians import median, quartiles, ratios
 from harness.options import Defaults, words
 from harness.places import SHARED
 from harness.process import environment, kill_group, watched
-from harness.table import LATE, OK, WRONG, Table
+from harness.table import ABSENT, LATE, OK, WRONG, Table
 
 DEFAULTS = Defaults(budget=1200, timeout=600, jobs=None)
 PROGRAM = SHARED / "bench" / "training.py"
+WORKLOADS = SHARED / "bench" / "workloads.py"
+# Operations of a step, about; and GPUs.
+OPERATIONS = {
+    "hf_llama": (1260, 1),
+    "kv_offload": (70, 1),
+    "cupy_pipeline": (8, 1),
+    "jax_train": (60, 1),
+    "rnn_ctc_fft": (5100, 1),
+    "triton_tma": (2, 1),
+    "batch_p2p": (16, 2),
+    "async_reduce": (36, 2),
+    "symmetric": (18, 2),
+}
+USUAL_WORKLOADS = "bare,bare again,no stacks,stacks"
 USUAL = "bare,bare again,no stacks,stacks,CSAN"
 USUAL_WITHIN = "bare,no stacks,stacks"
 
 
 def add_options(parser):
     parser.add_argument("--within", action="store_true", help="turns within one process")
+    parser.add_argument(
+        "--workloads",
+        metavar="NAME[,NAME]",
+        type=words,
+        nargs="?",
+        const=list(OPERATIONS),
+        help="other programs instead of the models; without names all nine",
+    )
     parser.add_argument(
         "--models",
         metavar="NAME[,NAME]",
@@ -43,7 +71,7 @@ def add_options(parser):
         metavar="WAY[,WAY]",
         type=words,
         help=f"of bare, bare again, off, no stacks, stacks, small ring, recorded, CSAN (default: {USUAL}; "
-        f"with --within: {USUAL_WITHIN})",
+        f"with --within: {USUAL_WITHIN}; with --workloads: {USUAL_WORKLOADS})",
     )
     parser.add_argument("--rounds", metavar="N", type=int, default=20)
     # With turns of five steps the quartiles of `bare again` lay at 0.84 and 1.09, with ten at 0.93
@@ -58,10 +86,10 @@ class Ended(Exception):
 class Way:
     """A process that takes steps when it is asked to."""
 
-    def __init__(self, name, start, env, model):
-        self.name, self.times = name, []
+    def __init__(self, name, start, env, program):
+        self.name, self.times, self.ended_in = name, [], float("nan")
         self.child = subprocess.Popen(
-            [*start, sys.executable, str(PROGRAM), model, "turns"],
+            [*start, sys.executable, *map(str, program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -86,9 +114,13 @@ class Way:
         return answer
 
     def end(self):
-        """Lets it end by itself, for a while."""
+        """Lets it end by itself, for a while, and measures that."""
+        if self.child.poll() is not None:
+            return
+        began = time.monotonic()
         try:
             self.child.communicate(timeout=20)
+            self.ended_in = time.monotonic() - began
         except (subprocess.TimeoutExpired, OSError, ValueError):
             kill_group(self.child.pid)
             self.child.wait()
@@ -107,7 +139,8 @@ def ways_of(session):
         "recorded": (session.streamsan("record", "-o", session.work / "cost.trace", "--"), {}),
         "CSAN": ([], {"TORCH_CUDA_SANITIZER": "1"}),
     }
-    asked = session.args.ways or words(USUAL_WITHIN if session.args.within else USUAL)
+    usual = USUAL_WORKLOADS if session.args.workloads else USUAL_WITHIN if session.args.within else USUAL
+    asked = session.args.ways or words(usual)
     if unknown := [name for name in asked if name not in ways]:
         raise CannotRun(f"no way is named {', '.join(unknown)}: there are {', '.join(ways)}")
     return {name: ways[name] for name in asked}
@@ -122,21 +155,79 @@ def run(session):
             f"libstreamsan.so in {session.binaries.source} cannot pass calls on: "
             "cargo build --release -p shim --features pass"
         )
+    if args.workloads:
+        return workloads(session, ways)
     table = Table(
         {"model": "12", "way": "20", "ms": ">8", "ratio": ">8", "quartiles": "18", "fastest ms": ">10", "": ""}
     )
     for model in session.pick(args.models, str):
-        (within if args.within else in_turns)(session, table, model, ways)
+        (within if args.within else models)(session, table, model, ways)
     return session.finish(table)
 
 
-def in_turns(session, table, model, ways):
-    """Each round asks every way for some steps, in an order of its own."""
+def workloads(session, ways):
+    """The other programs, each in turns."""
+    if unknown := [name for name in session.args.workloads if name not in OPERATIONS]:
+        raise CannotRun(f"no workload is named {', '.join(unknown)}: there are {', '.join(OPERATIONS)}")
+    table = Table(
+        {"workload": "14", "way": "12", "ms": ">8", "ratio": ">8", "quartiles": "16", "added us/op": ">12",
+         "its quartiles": "18", "ends in s": ">10", "": ""}
+    )
+    for name in session.pick(session.args.workloads, str):
+        operations, gpus = OPERATIONS[name]
+        if len(cuda.devices()) < gpus:
+            table.row(ABSENT, name, "", "", "", "", "", "", "", f"needs {gpus} GPUs")
+            continue
+        loaded, problem = in_turns(session, ways, [WORKLOADS, name])
+        if problem:
+            table.row(problem[0], name, "", "", "", "", "", "", "", problem[1])
+        for way in loaded:
+            add_workload(table, name, operations, way, loaded[0].times)
+    return session.finish(table)
+
+
+def add_workload(table, name, operations, way, bare):
+    if not way.times:
+        return
+    low, middle, high = ratios(way.times, bare)
+    added = [(taken - other) / operations / 1e3 for taken, other in zip(way.times, bare)]
+    below, between, above = quartiles(added)
+    table.row(
+        OK,
+        name,
+        way.name,
+        f"{median(way.times) / 1e6:.3f}",
+        f"{middle:.3f}x",
+        f"{low:.3f} to {high:.3f}",
+        f"{between:+.2f}",
+        f"{below:+.2f} to {above:+.2f}",
+        f"{way.ended_in:.2f}",
+        nanoseconds=median(way.times),
+        middle=middle,
+        low=low,
+        high=high,
+        added=between,
+        ended_in=way.ended_in,
+    )
+
+
+def models(session, table, model, ways):
+    loaded, problem = in_turns(session, ways, [PROGRAM, model, "turns"])
+    if problem:
+        table.row(problem[0], model, "", "", "", "", "", problem[1])
+    if not problem or problem[0] == LATE:
+        for way in loaded:
+            add_row(table, model, way.name, way.times, loaded[0].times)
+
+
+def in_turns(session, ways, program):
+    """Each round asks every way for some steps, in an order of its own. The ways with their times,
+    and what went wrong: an outcome and its reason."""
+    problem, loaded = None, []
     with contextlib.ExitStack() as ends:
-        loaded = []
         try:
             for name, (start, env) in ways.items():
-                way = Way(name, start, env, model)
+                way = Way(name, start, env, program)
                 loaded.append(way)
                 ends.enter_context(watched(way.child.pid))
                 ends.callback(way.end)
@@ -144,15 +235,13 @@ def in_turns(session, table, model, ways):
                 way.ask(session.limit())
             for number in range(session.args.rounds):
                 if session.left() < 5:
-                    table.row(LATE, model, "", "", "", "", "", f"{number} of {session.args.rounds} rounds")
+                    problem = (LATE, f"{number} of {session.args.rounds} rounds")
                     break
                 for way in random.sample(loaded, len(loaded)):
                     way.times.append(int(way.ask(session.limit(), session.args.steps)))
         except Ended as error:
-            table.row(WRONG, model, "", "", "", "", "", str(error))
-        else:
-            for way in loaded:
-                add_row(table, model, way.name, way.times, loaded[0].times)
+            problem = (WRONG, str(error))
+    return loaded, problem
 
 
 def within(session, table, model, ways):

@@ -28,6 +28,11 @@ impl Analysis {
         facts.code.keep();
         let missed = state.memory.escapes.take_missed();
         let mut coverage = coverage(state, edits, observers, &facts.names);
+        let relocated = facts.code.relocated();
+        if relocated > 0 {
+            let what = "how launches depend on their pointers, whose bytes are those of others moved, as a bound";
+            coverage.unobserved.insert(what.to_string(), relocated);
+        }
         let replaced = facts.code.replaced().into_iter();
         coverage
             .unchecked

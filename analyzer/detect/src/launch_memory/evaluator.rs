@@ -182,6 +182,11 @@ impl LaunchEvaluator {
         self.kernels.get(&kernel)?.as_ref().ok()?.loss(kind, param, at)
     }
 
+    /// How many launches have the bytes of others that differ in pointers only.
+    pub fn relocated(&self) -> u64 {
+        self.kernels.values().flatten().map(|code| code.relocated()).sum()
+    }
+
     /// Writes the evaluations of this run to the cache on disk.
     pub fn keep(&self) {
         self.kernels.values().flatten().for_each(|code| code.keep());

@@ -379,6 +379,10 @@ impl KernelCode for Known {
         self.summary.has_partial_copies()
     }
 
+    fn relocated(&self) -> u64 {
+        self.summary.relocated()
+    }
+
     fn keep(&self) {
         self.summary.keep();
     }

@@ -70,6 +70,10 @@ pub trait KernelCode: Send {
     fn copies_in_part(&self) -> bool {
         false
     }
+    /// How many launches have the bytes of others that differ in pointers only.
+    fn relocated(&self) -> u64 {
+        0
+    }
     /// Writes the evaluations of this run to the cache on disk.
     fn keep(&self) {}
 }

@@ -7,6 +7,7 @@
 //! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
 //! one.
 
+use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
 use crate::effects::{AccessKind, LaunchArgs};
@@ -15,8 +16,9 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+use crate::ranges::held_locks::KeptLocks;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated again
 /// for each result that was dropped, and cuBLAS launches one kernel in a dozen shapes a step.
@@ -27,7 +29,7 @@ const MAX_PROGRAMS: usize = 8;
 const MAX_AHEAD: u32 = 24;
 
 /// Grid, block, cluster, dynamic shared memory, bytes of parameters.
-type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
+pub(super) type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
 
 fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
     (l.grid, l.block, l.cluster, l.shared, l.params.len())
@@ -38,8 +40,10 @@ fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
 #[derive(Debug)]
 pub(crate) struct CachedEvaluation {
     shape: LaunchShape,
-    inputs: Vec<(LaunchInput, u64)>,
+    pub(super) inputs: Vec<(LaunchInput, u64)>,
     pub(crate) result: EvaluatedAccesses<Extent>,
+    /// The locks of these launches, once they were found.
+    pub(crate) locks: OnceLock<KeptLocks>,
 }
 
 impl CachedEvaluation {
@@ -68,6 +72,8 @@ struct State {
     ahead: u32,
     /// Something was evaluated that is not on disk.
     fresh: bool,
+    /// Launches that differ in pointers only.
+    relocations: Relocations,
 }
 
 /// The evaluations of one kernel.
@@ -80,7 +86,7 @@ pub(crate) struct EvaluationCache {
 type Refined = (EvaluatedAccesses<Extent>, Vec<LaunchInput>);
 
 /// Appends, and forgets the first when there are so many.
-fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
+pub(super) fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
     if list.len() >= most {
         list.remove(0);
     }
@@ -94,10 +100,17 @@ impl EvaluationCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ahead
     }
 
-    /// The result for a launch, from what is kept if possible.
+    /// How many launches got the bytes of others that differ in pointers only, as a bound.
+    pub(crate) fn relocated(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).relocations.taken()
+    }
+
+    /// The result for a launch, from what is kept if possible. `words`: the offsets of those that
+    /// addresses derive from.
     pub(crate) fn get_or_evaluate(
         &self,
         launch: &LaunchArgs<'_>,
+        words: &[u16],
         recordable: impl FnOnce() -> bool,
         evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>,
         refine: impl FnOnce(&EvaluatedAccesses<Extent>) -> Option<Refined>,
@@ -112,7 +125,7 @@ impl EvaluationCache {
                 None => found,
             };
             let inputs = inputs.into_iter().map(|i| (i, i.read(launch))).collect();
-            Arc::new(CachedEvaluation { shape: wanted, inputs, result })
+            CachedEvaluation { shape: wanted, inputs, result, locks: OnceLock::new() }
         };
         let equal =
             |k: &&Arc<CachedEvaluation>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
@@ -131,9 +144,15 @@ impl EvaluationCache {
                 store.ahead = store.ahead.saturating_sub(1);
                 drop(store);
                 let refined = refine(&result);
-                let new = kept(inputs, result, refined);
+                let new = Arc::new(kept(inputs, result, refined));
                 push(&mut lock().kept, MAX_KEPT, new.clone());
                 return new;
+            }
+            if let Some((result, inputs, locks)) = store.relocations.take(&wanted, launch) {
+                drop(store);
+                // The launch cache keeps it: here it would take the place of what was found.
+                let locks = locks.map_or_else(OnceLock::new, OnceLock::from);
+                return Arc::new(CachedEvaluation { locks, ..kept(inputs, result, None) });
             }
             recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
         };
@@ -141,9 +160,10 @@ impl EvaluationCache {
         let result: EvaluatedAccesses<Extent> =
             taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
         let refined = refine(&result);
-        let new = kept(taken.inputs, result, refined);
+        let new = Arc::new(kept(taken.inputs, result, refined));
         let mut store = lock();
         store.fresh = true;
+        store.relocations.note(wanted, words, launch, &new);
         push(&mut store.kept, MAX_KEPT, new.clone());
         match taken.program {
             Some(p) => {
@@ -182,7 +202,11 @@ impl EvaluationCache {
                 (kind, ReachedBytes::new(base, several, extent).made(early), at)
             };
             let result = result.into_iter().map(whole).collect();
-            push(&mut store.kept, MAX_KEPT, Arc::new(CachedEvaluation { shape, inputs, result }));
+            push(
+                &mut store.kept,
+                MAX_KEPT,
+                Arc::new(CachedEvaluation { shape, inputs, result, locks: OnceLock::new() }),
+            );
         }
         true
     }
