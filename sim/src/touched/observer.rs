@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
+use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end, launch_wish};
 
+use super::inside::Grid;
 use super::pages::TouchedPages;
 use crate::interp::Accesses;
 
@@ -42,7 +43,19 @@ pub(crate) fn graph_begins(exec: usize) {
     }
 }
 
-/// A launch whose bytes somebody wants.
+/// Grids of a launch whose races are told.
+const MOST_GRIDS: usize = 64;
+
+/// What somebody wants of a launch that starts to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Wish {
+    /// Its bytes.
+    pub(crate) bytes: bool,
+    /// Its races.
+    pub(crate) inside: bool,
+}
+
+/// A launch of which somebody wants the bytes or the races.
 pub(crate) struct LaunchTouched {
     observer: &'static LaunchObserver,
     number: u64,
@@ -52,11 +65,12 @@ pub(crate) struct LaunchTouched {
     failed: AtomicBool,
     /// Nanoseconds that it ran.
     spent: AtomicU64,
+    inside: Mutex<Vec<Grid>>,
 }
 
 impl LaunchTouched {
     /// Announces a launch: number and name of its function, grid and block, the node that it is of
-    /// (or 0). Nothing if nobody wants its bytes.
+    /// (or 0). Nothing if nobody wants to know of it.
     pub(crate) fn begin(
         function: u64,
         name: &str,
@@ -72,7 +86,8 @@ impl LaunchTouched {
         let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let pages = TouchedPages::new();
         let spent = AtomicU64::new(0);
-        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed, spent })
+        let inside = Mutex::default();
+        (number != 0).then(|| LaunchTouched { observer, number, pages, in_body: false, ran, failed, spent, inside })
     }
 
     /// It may never run: then it touches nothing.
@@ -87,14 +102,25 @@ impl LaunchTouched {
         self.pages.observe(accesses);
     }
 
-    /// It is about to run: whether its bytes are still wanted.
-    pub(crate) fn starts(&self) -> bool {
+    /// It is about to run: what is wanted of it.
+    pub(crate) fn starts(&self) -> Wish {
         // SAFETY: the observer's own function.
-        let wanted = unsafe { (self.observer.starts)(self.number) } != 0;
-        if !wanted {
+        let wanted = unsafe { (self.observer.starts)(self.number) };
+        let wish = Wish { bytes: wanted & launch_wish::BYTES != 0, inside: wanted & launch_wish::INSIDE != 0 };
+        if !wish.bytes {
             self.failed.store(true, Ordering::Relaxed);
         }
-        wanted
+        wish
+    }
+
+    /// The races of a grid of it.
+    pub(crate) fn raced(&self, grid: Grid) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.len() < MOST_GRIDS {
+            inside.push(grid);
+        } else if let Some(last) = inside.last_mut() {
+            last.count(&grid);
+        }
     }
 
     /// It has run for so long, perhaps not for the last time.
@@ -118,6 +144,10 @@ impl Drop for LaunchTouched {
             _ => launch_end::FAILED,
         };
         let (observer, number, spent) = (self.observer, self.number, *self.spent.get_mut());
+        for grid in self.inside.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            // SAFETY: the report lives until the call returns.
+            grid.read(|report| unsafe { (observer.inside)(number, report) });
+        }
         self.pages.read(|pages| {
             // SAFETY: the pages live until the call returns.
             unsafe { (observer.ended)(number, pages.as_ptr(), pages.len(), end, spent) }

@@ -9,6 +9,7 @@ mod device_launches;
 mod found_values;
 mod grid_barriers;
 mod host_functions;
+mod inside;
 mod libraries;
 mod locks;
 mod measured;

@@ -36,6 +36,12 @@ pub(super) fn launch(
     context: OpContext,
     node: Option<(&Graph, u32)>,
 ) {
+    let number = node.map_or(0, |(_, index)| index + 1);
+    let inside = state.exact.pending.inside(context.origin.epoch, number);
+    if !inside.is_empty() {
+        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+        super::inside::take(state, facts, inside, &site);
+    }
     let mut key = facts.code.key(kernel, l);
     let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
     let dependence = match node {
@@ -69,7 +75,6 @@ pub(super) fn launch(
         settle.judge(class, decided && !context.is_conditional);
     }
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);
-    let number = node.map_or(0, |(_, index)| index + 1);
     let mut touched = state.exact.pending.touched(context.origin.epoch, number);
     // The API reports the whole size of a copy that reads less and fills the rest with zeros
     // (CUDA 13.0), and so does the simulated GPU.

@@ -459,6 +459,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::Exact { .. }
             | Op::ExactPart { .. }
             | Op::ExactNodes { .. }
+            | Op::Inside { .. }
             | Op::Clock { .. }
             | Op::StreamTaken { .. }
             | Op::NodeCaptured { .. }
