@@ -30,6 +30,7 @@ mod hints;
 mod host;
 mod host_functions;
 mod hunt;
+mod inside;
 mod ipc;
 mod launch_replay;
 mod learned;

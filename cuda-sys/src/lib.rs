@@ -29,6 +29,9 @@ mod sim_table;
 pub use driver_functions::*;
 pub use runtime_functions::*;
 pub use runtime_types::*;
-pub use sim_measure::{LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage, launch_end};
+pub use sim_measure::{
+    InsideFrame, InsideRace, InsideReport, InsideSide, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE,
+    SimMeasureTable, TouchedPage, inside_flags, inside_side_flags, launch_end, launch_wish,
+};
 pub use sim_table::{NativeKernel, NativeMemory, SIM_TABLE, SimDevice, SimTable, uuid_text};
 pub use types::*;

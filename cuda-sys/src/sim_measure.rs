@@ -1,5 +1,5 @@
 //! The private table through which a tool learns which bytes the kernels of the simulated driver
-//! touch.
+//! touch, and which accesses of their threads race.
 //!
 //! Owns the ABI between the two. Not part of CUDA's ABI: a real driver does not know its id, and
 //! says so.
@@ -42,6 +42,126 @@ pub struct TouchedPage {
     pub bits: *const u32,
 }
 
+/// What is wanted of a launch that starts to run: bits.
+pub mod launch_wish {
+    /// The bytes that it touches.
+    pub const BYTES: i32 = 1;
+    /// The races of its threads with each other.
+    pub const INSIDE: i32 = 2;
+}
+
+/// Bits of [`InsideReport`]'s `flags`.
+pub mod inside_flags {
+    /// The kernel ran as machine code.
+    pub const MACHINE: u32 = 1;
+    /// The kernel failed: what it would have done next was not checked.
+    pub const FAILED: u32 = 2;
+    /// It did nothing (machine code that is skipped), so nothing was checked.
+    pub const NOT_RUN: u32 = 4;
+}
+
+/// Bits of [`InsideSide`]'s `flags`.
+pub mod inside_side_flags {
+    /// A copy behind the back of its thread.
+    pub const ASYNCHRONOUS: u32 = 1;
+    /// The thread is known; without, it is one of many.
+    pub const THREAD: u32 = 2;
+}
+
+/// A source line of an instruction.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InsideFrame {
+    /// Number of the file's name.
+    pub file: c_uint,
+    /// Line, from 1.
+    pub line: c_uint,
+}
+
+/// One side of a race. Names are numbers of texts.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InsideSide {
+    /// The function's name, mangled.
+    pub function: c_uint,
+    /// Its first frame; then outwards.
+    pub first: c_uint,
+    /// How many frames there are; 0: its lines are not known.
+    pub frames: c_uint,
+    /// The line of the PTX text, or the offset of the machine instruction.
+    pub at: c_uint,
+    /// 0: reads, 1: writes, 2: both as one.
+    pub kind: c_uint,
+    /// 0: it is weak; else the scope: 1 the block, 2 the cluster, 3 the device.
+    pub scope: c_uint,
+    /// See [`inside_side_flags`].
+    pub flags: c_uint,
+    /// The block.
+    pub block: [c_uint; 3],
+    /// The thread in it.
+    pub thread: [c_uint; 3],
+}
+
+/// Accesses of two threads of one launch that race.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InsideRace {
+    /// The first byte: an address of global memory, or an offset in a block's shared memory.
+    pub address: u64,
+    /// Accesses that met an unordered one.
+    pub count: u64,
+    /// 1: in shared memory.
+    pub shared: c_uint,
+    /// Number of the name of the variable, mangled; 0: it has none.
+    pub variable: c_uint,
+    /// Of a shared variable, where in shared memory it begins; of a global one, where in it the
+    /// byte is.
+    pub begins: c_uint,
+    /// Its bytes; 0: not known.
+    pub size: c_uint,
+    /// 0 benign, 1 possible, 2 likely, 3 certain.
+    pub grade: c_uint,
+    /// What would order the two: 0 a barrier of the warp, 1 of the block, 2 a wait for the copy, 3
+    /// a wider scope, 4 an atomic operation, 5 a barrier of the cluster, 6 a release and an
+    /// acquire.
+    pub remedy: c_uint,
+}
+
+/// Races inside one grid.
+#[repr(C)]
+pub struct InsideReport {
+    /// Number of its kernel's name, mangled.
+    pub kernel: c_uint,
+    /// See [`inside_flags`].
+    pub flags: c_uint,
+    /// Blocks.
+    pub grid: [c_uint; 3],
+    /// Threads of a block.
+    pub block: [c_uint; 3],
+    /// Accesses that were joined to those of whole blocks, for there were too many.
+    pub widened: u64,
+    /// Pairs that machine code does not say enough of.
+    pub unsaid: u64,
+    /// Accesses of textures and surfaces, which are not compared.
+    pub textures: u64,
+    /// Races beyond those here.
+    pub more: u64,
+    /// The races.
+    pub races: *const InsideRace,
+    /// How many there are. Each has two sides.
+    pub race_count: usize,
+    /// The sides, two for each race.
+    pub sides: *const InsideSide,
+    /// The frames of the sides.
+    pub frames: *const InsideFrame,
+    /// How many there are.
+    pub frame_count: usize,
+    /// Texts, each with a zero byte behind it. The first one, number 0, is empty.
+    pub texts: *const u8,
+    /// Bytes of them.
+    pub text_bytes: usize,
+}
+
 /// How launches end.
 pub mod launch_end {
     /// It failed, or it was dropped.
@@ -62,13 +182,16 @@ pub struct LaunchObserver {
     /// A kernel has been accepted, inside the call that launches it. Answers the number by which
     /// its bytes are to be told, or 0 when nobody wants them.
     pub begins: unsafe extern "C" fn(*const ObservedLaunch) -> u64,
-    /// A launch starts to run: whether its bytes are still wanted. If they are not, it ends as
-    /// failed. A kernel in the loop of a graph starts several times.
+    /// A launch starts to run: what is wanted of it ([`launch_wish`]). If its bytes are not, it
+    /// ends as failed. A kernel in the loop of a graph starts several times.
     pub starts: unsafe extern "C" fn(u64) -> c_int,
     /// A launch has ended: its number, its pages in any order (each kind of a page once), how many,
     /// its [`launch_end`], and the nanoseconds that it ran while its bytes were noted. Told once
     /// for each number, at any time after `begins`, perhaps before the call has returned.
     pub ended: unsafe extern "C" fn(u64, *const TouchedPage, usize, c_int, u64),
+    /// The races inside a grid of a launch, before the launch is told to have ended: for each grid
+    /// that it ran, those of kernels that it launched too.
+    pub inside: unsafe extern "C" fn(u64, *const InsideReport),
 }
 
 /// Functions of the simulated driver for a tool.

@@ -96,6 +96,8 @@ table! {
         "list the bytes that each launch touches in FILE, as lines of JSON";
     SimResults "sim-results" None, Kind::File, "", RUNS_ONE, Launcher, Sim,
         "list digests of what the program computed in FILE, to compare schedules";
+    Inside "inside" None, Kind::Word("KERNEL"), "", RUNS, Both, Sim,
+        "with --sim, also find races inside kernels: of all, or those so named (a,b,...)";
 
     Pedantic "pedantic" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "count and show weak findings too ('possible')";

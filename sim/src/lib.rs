@@ -13,12 +13,14 @@
 //!
 //! Beside them stand `config` (what the user can choose), `visible_devices`, `handles` (what
 //! programs hold instead of objects), `status` and `access_log` (files that a run can leave
-//! behind), `appended_file` (how such a file is kept), `touched` (which bytes kernels touch, for a
-//! tool that asks), `own_threads` (how the simulator's threads start, and who takes signals when no
-//! others are left), and `arch` (how the processor calls host functions).
+//! behind), `appended_file` (how such a file is kept), `touched` (which bytes kernels touch, and
+//! which of their threads race, for a tool that asks), `own_threads` (how the simulator's threads
+//! start, and who takes signals when no others are left), and `arch` (how the processor calls host
+//! functions).
 //!
-//! The crate is a GPU driver and nothing else: it detects no races. What CUDA leaves unordered may
-//! really happen in any order.
+//! The crate is a GPU driver and nothing else: what CUDA leaves unordered may really happen in any
+//! order. It detects no races between calls; those inside a kernel `sim-races` finds, where a tool
+//! wants them.
 //!
 //! The feature `driver` (on by default) exports the C functions. Without it the crate is a library
 //! with an interpreter.

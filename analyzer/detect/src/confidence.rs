@@ -69,6 +69,9 @@
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
 //! likely at most.
 //!
+//! Races inside a kernel come with a grade, by the rule in `sim/races/src/grade.rs`: `benign` and
+//! `possible` ones are possible here, too ([`Weakness::SameValue`], [`Weakness::Unpromised`]).
+//!
 //! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
 //! it is not known whether it reads or writes, so it counts as doing both
 //! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
@@ -176,11 +179,15 @@ pub enum Weakness {
     Calls,
     /// Launches of one kernel that divide the memory among themselves.
     Siblings,
+    /// Inside a kernel: both orders of the two threads leave the same value.
+    SameValue,
+    /// Inside a kernel: something that the memory model does not promise may order the threads.
+    Unpromised,
 }
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::HostFunction,
         Self::OpenWait,
         Self::Message,
@@ -195,6 +202,8 @@ impl Weakness {
         Self::Guess,
         Self::Calls,
         Self::Siblings,
+        Self::SameValue,
+        Self::Unpromised,
     ];
 
     /// The name that JSON uses.
@@ -214,6 +223,8 @@ impl Weakness {
             Self::Guess => "guess",
             Self::Calls => "calls",
             Self::Siblings => "siblings",
+            Self::SameValue => "same-value",
+            Self::Unpromised => "unpromised",
         }
     }
 }

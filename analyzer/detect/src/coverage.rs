@@ -60,6 +60,12 @@ pub struct Coverage {
     /// though launches are measured there.
     #[serde(default)]
     pub launches_unmeasured: u64,
+    /// Launches whose threads were checked against each other (`--inside`).
+    #[serde(default)]
+    pub launches_inside: u64,
+    /// Inside them: what was not compared, with counts.
+    #[serde(default)]
+    pub inside_left: BTreeMap<String, u64>,
     /// Launches whose bytes were measured in an earlier run.
     pub launches_learned: u64,
     /// Accesses of kernels at addresses in no known allocation.
@@ -222,6 +228,7 @@ impl Coverage {
         self.launches_measured += other.launches_measured;
         self.launches_in_part += other.launches_in_part;
         self.launches_learned += other.launches_learned;
+        self.launches_inside += other.launches_inside;
         self.launches_unmeasured += other.launches_unmeasured;
         self.unknown_memory += other.unknown_memory;
         self.launches_system += other.launches_system;
@@ -238,6 +245,7 @@ impl Coverage {
             (&mut self.lost, &other.lost),
             (&mut self.reasons, &other.reasons),
             (&mut self.rules_unmet, &other.rules_unmet),
+            (&mut self.inside_left, &other.inside_left),
         ] {
             for (name, count) in from {
                 *into.entry(name.clone()).or_default() += count;

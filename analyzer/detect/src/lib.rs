@@ -33,6 +33,7 @@ pub mod hint_kind;
 pub mod hints;
 pub mod history;
 pub mod host_watch;
+pub mod inside;
 pub mod launch_memory;
 pub mod launches;
 pub mod memory;

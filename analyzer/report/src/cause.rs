@@ -155,6 +155,7 @@ impl RootCause {
     /// The cause of a finding by itself, as far as its two places tell it.
     pub(crate) fn of(f: &Finding) -> Self {
         let kind = match f.kind {
+            FindingKind::RaceInsideKernel => CauseKind::MissingThreadOrder,
             FindingKind::Race if f.access.actor == Actor::Host => CauseKind::MissingHostWait,
             FindingKind::Race
                 if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched =>

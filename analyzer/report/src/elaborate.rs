@@ -152,6 +152,7 @@ impl Elaborator<'_> {
             from: from.wrapping_sub(base),
             to: to.wrapping_sub(base),
             synchronisation,
+            in_kernel: None,
             scene: self.scene(&raw.around),
             cause: String::new(),
         };

@@ -11,8 +11,8 @@ use crate::breach::Breach;
 use crate::cause::{CausePoint, GivenWait, RootCause};
 use crate::doubt::Doubt;
 use crate::model::{
-    AllocationInfo, Fault, FaultSite, Finding, Hint, Inside, MendingLines, Running, Side, StreamName, Synchronisation,
-    UnjoinedStream,
+    AllocationInfo, Fault, FaultSite, Finding, Hint, InKernel, Inside, MendingLines, Running, SharedArray, Side,
+    StreamName, Synchronisation, UnjoinedStream,
 };
 use crate::neighbourhood::{Scene, Shown};
 use detect::coverage::Coverage;
@@ -86,9 +86,11 @@ disarm! {
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
-    Finding: origin, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, scene;
+    Finding: origin, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, scene;
         cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
+    InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches;
+    SharedArray: name; offset, size, byte;
     Breach: text, rule, origin, programs, side;
         kind, identity, fingerprint, standing, confidence, count, pid, processes, occurrences;
     CausePoint: at, stack, streams; ;
@@ -101,9 +103,9 @@ disarm! {
     UnjoinedStream: stream, short, drawn_in, last; ;
     Fault: call, stack, culprit, stream, running, origin, unjoined; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
-    Coverage: not_modelled, unobserved, lost, reasons, kernels, unchecked, disabled, mispredicted, escaped, assumed, unjudged, rules_unmet, not_simulated, unread, partial;
+    Coverage: not_modelled, unobserved, lost, reasons, kernels, unchecked, disabled, mispredicted, escaped, assumed, unjudged, rules_unmet, not_simulated, unread, partial, inside_left;
         ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
-        launches_learned, launches_in_part, launches_unmeasured, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
+        launches_learned, launches_in_part, launches_unmeasured, launches_inside, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use crate::doubt::Doubt;
 use crate::fingerprint::Identity;
 use crate::neighbourhood::Scene;
-use crate::words::{Api, Established, FindingKind, LaneKind, MemoryWord, Verb};
+use crate::words::{Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, LaneKind, MemoryWord, Verb};
 use detect::confidence::{Confidence, Weakness};
 use detect::memory::Precision;
 use detect::race::Hazard;
@@ -225,6 +225,81 @@ impl Synchronisation {
     }
 }
 
+/// A thread of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ThreadPlace {
+    /// Its block.
+    pub block: [u32; 3],
+    /// The thread in the block; `None`: one of many.
+    pub thread: Option<[u32; 3]>,
+    /// How far the access reaches; `None`: it is weak, as plain loads and stores are.
+    pub scope: Option<KernelScope>,
+    /// The access is a copy behind the back of the thread (`cp.async`).
+    pub asynchronous: bool,
+}
+
+/// The shared memory of a race.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SharedArray {
+    /// Its name, as far as the symbols have it; `dynamic shared memory`; or empty.
+    pub name: String,
+    /// Where it begins in the block's shared memory.
+    pub offset: u32,
+    /// Its bytes; 0: not known.
+    pub size: u32,
+    /// The first byte of the race, from where it begins.
+    pub byte: u64,
+}
+
+/// What a race of two threads of one kernel has beside other races.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct InKernel {
+    /// How sure it is.
+    pub grade: KernelGrade,
+    /// The code that ran.
+    pub code: KernelCode,
+    /// The threads of the previous access and of the access.
+    pub threads: [ThreadPlace; 2],
+    /// The shared memory; `None`: it is in global memory.
+    pub shared: Option<SharedArray>,
+    /// The variable in global memory, if it is one (its offset is 0).
+    pub variable: Option<SharedArray>,
+    /// The first byte as the code has it: an address, or an offset in shared memory.
+    pub address: u64,
+    /// Blocks of the launch.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Launches that showed it.
+    pub launches: u64,
+    /// Of a node of a graph: where the graph was launched.
+    pub graph: Vec<Frame>,
+}
+
+impl ThreadPlace {
+    /// In words: `thread (3,0,0) of block (0,0,0)`.
+    pub(crate) fn words(&self) -> String {
+        let three = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+        let thread = self.thread.map_or_else(|| "a thread".to_owned(), |thread| format!("thread {}", three(thread)));
+        format!("{thread} of block {}", three(self.block))
+    }
+}
+
+impl SharedArray {
+    /// In words: `shared array tile`.
+    pub(crate) fn words(&self) -> String {
+        match self.name.as_str() {
+            "" => "shared memory".to_owned(),
+            DYNAMIC => DYNAMIC.to_owned(),
+            // The function that declares it is that of the stacks.
+            name => format!("shared array {}", name.rsplit("::").next().unwrap_or(name)),
+        }
+    }
+}
+
+/// What dynamic shared memory is called.
+pub(crate) const DYNAMIC: &str = "dynamic shared memory";
+
 /// The gate's decision on a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum GateStatus {
@@ -292,6 +367,9 @@ pub struct Finding {
     pub to: u64,
     /// Order between the two.
     pub synchronisation: Synchronisation,
+    /// Of a race of two threads of one kernel: the threads, and their memory.
+    #[serde(default)]
+    pub in_kernel: Option<InKernel>,
     /// The ops submitted around the two.
     pub scene: Scene,
     /// Fingerprint of its cause, see [`crate::cause`].
@@ -299,6 +377,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The name of what is broken, for formats with rules: that of the hazard, or that of all races
+    /// inside kernels.
+    pub(crate) fn rule(&self) -> &'static str {
+        match self.in_kernel {
+            Some(_) => FindingKind::RaceInsideKernel.name(),
+            None => self.hazard.name(),
+        }
+    }
+
     /// Whether it is one only if a kernel of which nothing is known writes.
     pub fn is_guessed(&self) -> bool {
         self.confidence == Confidence::Possible && (self.access.guessed || self.previous.guessed)

@@ -137,6 +137,43 @@ pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
     format!("{:016x}", hash.hash)
 }
 
+/// The identity of a race of two threads of one kernel: its lines, whichever instance of a template
+/// and whichever launch showed it. A trace has no source text of lines inside kernels, so what stays
+/// when lines move is made of functions and files only.
+pub(crate) fn in_kernel(f: &Finding) -> Identity {
+    let of = |exact| {
+        let mut hash = Fnv::new(exact, false);
+        hash.text(f.rule());
+        let has_lines = [&f.previous, &f.access].iter().all(|side| side.stack.iter().any(|f| f.line.is_some()));
+        let mut sides = [&f.previous, &f.access].map(|side| {
+            let mut hash = Fnv::new(exact, false);
+            if !has_lines {
+                hash.text(side.kernel.as_deref().unwrap_or(""));
+            }
+            for frame in &side.stack {
+                // Without the arguments of a template.
+                hash.text(frame.function.split(['<', '(']).next().unwrap_or_default());
+                hash.text(base(&frame.file));
+                if exact {
+                    hash.text(&frame.line.map_or_else(|| frame.function.clone(), |line| line.to_string()));
+                }
+            }
+            hash.hash
+        });
+        // Copies of inlined code may stand in another order.
+        sides.sort_unstable();
+        sides.iter().for_each(|side| hash.text(&format!("{side:x}")));
+        match f.in_kernel.as_ref().and_then(|k| k.shared.as_ref()) {
+            Some(shared) if exact || shared.name.is_empty() => hash.text("shared"),
+            Some(shared) => hash.text(shared.name.rsplit("::").next().unwrap_or_default()),
+            None => hash.text("global"),
+        }
+        hash.hash
+    };
+    let exact = of(true);
+    Identity { exact, lasting: of(false), places: exact }
+}
+
 /// The identity of a call that breaks a rule.
 pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
     let of = |exact| {

@@ -44,12 +44,14 @@ macro_rules! words {
 }
 
 words! {
-    /// What a finding is: a race, or memory that was freed too early. Of those the later side is an
-    /// allocation that could have received the bytes.
+    /// What a finding is: a race, memory that was freed too early, or a race of two threads of one
+    /// kernel. Of memory that was freed the later side is an allocation that could have received
+    /// the bytes.
     FindingKind {
         Race = "race",
         FreedWithoutRecordStream = "freed-without-record_stream",
         FreedWhileUsed = "freed-while-used",
+        RaceInsideKernel = "race-inside-kernel",
     }
 
     /// How the bytes of a finding are known: from arguments of calls, without a kernel; predicted
@@ -102,6 +104,27 @@ words! {
         SegmentOfUnseenBlocks = "a segment of PyTorch's allocator, whose blocks were not seen",
     }
 
+    /// How sure a race inside a kernel is to be an error: by the rule in `sim/races/src/grade.rs`.
+    KernelGrade {
+        Benign = "benign",
+        Possible = "possible",
+        Likely = "likely",
+        Certain = "certain",
+    }
+
+    /// Which threads an atomic access reaches.
+    KernelScope {
+        Block = "block",
+        Cluster = "cluster",
+        Device = "device",
+    }
+
+    /// The code that a kernel ran as.
+    KernelCode {
+        Ptx = "PTX",
+        Machine = "machine code",
+    }
+
     /// What is missing between the places of a cause; not stated for one that is not in the report.
     #[derive(Default)]
     CauseKind {
@@ -110,6 +133,7 @@ words! {
         MissingRecordStream = "missing-record_stream",
         MissingGraphEdge = "missing-graph-edge",
         KernelRange = "kernel-range",
+        MissingThreadOrder = "missing-thread-order",
         Other = "other",
         #[default]
         Unstated = "",
@@ -244,6 +268,9 @@ mod tests {
         all!(
             FindingKind,
             Established,
+            KernelGrade,
+            KernelScope,
+            KernelCode,
             Verb,
             LaneKind,
             MemoryWord,

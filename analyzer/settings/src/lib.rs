@@ -48,6 +48,8 @@ pub struct Options {
     pub sim: bool,
     /// Settings of the simulated GPU.
     pub sim_options: SimOptions,
+    /// Kernels inside which races are looked for, by mangled name; empty: all. `None`: none.
+    pub inside: Option<String>,
     /// Give the shim the driver's SONAME.
     pub soname: bool,
     /// Record call stacks.
@@ -202,6 +204,7 @@ impl Default for Options {
             per_cause: 3,
             sim: false,
             sim_options: SimOptions::default(),
+            inside: None,
             soname: false,
             stacks: true,
             color: Color::Auto,
@@ -305,6 +308,13 @@ impl Options {
                 self.sim = true;
                 self.sim_options.results = name;
             }
+            Id::Inside => {
+                self.inside = match value {
+                    Value::Word(Word::On) => Some(String::new()),
+                    Value::Word(Word::Named(word)) => Some(String::from_utf8_lossy(word).into_owned()),
+                    _ => None,
+                };
+            }
             Id::Pedantic => self.judging.pedantic = on,
             Id::Policy => self.judging.policy = [Policy::Observed, Policy::Documented][choice],
             Id::Latent => self.judging.latent = on,
@@ -396,6 +406,11 @@ impl Options {
             Id::LaunchBlocking => flag(self.shim.launch_blocking),
             Id::CountCalls => flag(self.shim.count_calls),
             Id::Off => flag(self.shim.off),
+            Id::Inside => Some(match self.inside.as_deref() {
+                None => "no".to_owned(),
+                Some("") => "yes".to_owned(),
+                Some(kernels) => kernels.to_owned(),
+            }),
             Id::Exact => flag(self.exact.kernels.is_some()),
             Id::Confirm => flag(self.exact.confirm),
             _ => None,
@@ -439,6 +454,15 @@ impl Options {
         }
         if self.shim.off && self.require_cuda == Some(true) {
             return Err("--off and --require-cuda exclude each other: a run that is off checks nothing".to_owned());
+        }
+        if let Some(kernels) = &self.inside {
+            // What a program starts inherits the simulated GPU, and the option.
+            if !self.sim && std::env::var_os("STREAMSAN_SIM_STATUS").is_none() {
+                return Err("--inside needs the simulated GPU: add --sim".to_owned());
+            }
+            if kernels.contains(':') {
+                return Err(format!("--inside can not pass on '{kernels}': it contains a colon"));
+            }
         }
         let segments = [("--segment-mib", self.segment_mib > 0), ("--keep-last", self.keep_last.is_some())];
         if let Some((option, _)) = segments.iter().find(|(_, given)| *given && self.output.is_none()) {

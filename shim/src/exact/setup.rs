@@ -20,7 +20,7 @@ use super::state::{EXACT, Exact, PATIENCE, PENDING, fail, note, running};
 use super::table_pool::TablePool;
 use crate::log::start::core;
 use crate::runtime::lock::Lock;
-use crate::runtime::options;
+use crate::runtime::{options, stderr};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -47,11 +47,23 @@ pub fn prepare() {
         Some(Value::Number(percent)) => Some(percent),
         _ => None,
     };
-    if pattern.is_none() && !confirm {
+    let inside: Option<&[u8]> = match ::options::last(text, Id::Inside) {
+        Some(Value::Word(Word::On)) => Some(b""),
+        Some(Value::Word(Word::Named(pattern))) => Some(pattern),
+        _ => None,
+    };
+    if pattern.is_none() && !confirm && inside.is_none() {
         return;
     }
-    match simulated::start(pattern, settles, confirm, share) {
+    match simulated::start(simulated::Asked { pattern, settles, confirm, share, inside }) {
         Ok(true) => return,
+        Ok(false) if inside.is_some() => {
+            stderr::say(format_args!("kernels are not checked inside: that takes the simulated GPU (--sim)"));
+            note("races inside kernels, without the simulated GPU", 1);
+            if pattern.is_none() && !confirm {
+                return;
+            }
+        }
         Ok(false) => {}
         Err(why) => return fail(format_args!("no exact mode: {why}")),
     }

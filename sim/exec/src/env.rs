@@ -71,7 +71,7 @@ impl Env<'_> {
 
     /// Where dynamic shared memory begins.
     pub fn dynamic_start(&self) -> u32 {
-        self.kernel.static_shared.next_multiple_of(self.kernel.shared_align.max(16))
+        self.kernel.dynamic_start()
     }
 
     /// The range of the grid's workspace, if it has one.

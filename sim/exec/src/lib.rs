@@ -70,7 +70,7 @@ mod printf;
 pub mod program;
 pub mod warp;
 
-pub use crate::compile::layout::static_shared;
+pub use crate::compile::layout::{SharedVariable, shared_variables_of, static_shared};
 pub use crate::interface::*;
 pub use crate::machine_module::MachineModule;
 pub use crate::machine_module::{MachineKernel, MachineVariable};

@@ -13,8 +13,9 @@ use device_code::image::cubin::{KernelCode, Reloc, Symbol, SymbolKind};
 use device_code::image::{Cubin, ImageError};
 use device_code::line_table::LineTable;
 
+use crate::compile::layout::SharedVariable;
 use crate::interface::ParamInfo;
-use crate::program::Builtin;
+use crate::program::{Builtin, Program};
 
 /// Code addresses begin here: each section has 4 GiB of them. Function pointers of PTX lie below.
 const CODE: u64 = 0x00f1_0000_0000_0000;
@@ -315,6 +316,20 @@ impl MachineModule {
     pub(crate) fn declared(&self, address: u64) -> Option<&Symbol> {
         let offset = address.checked_sub(EXTERNS)?;
         self.symbols.get((offset / 16) as usize).filter(|symbol| symbol.section.is_none())
+    }
+
+    /// The static shared variables of a kernel that the symbol table names.
+    pub fn shared_variables(&self, kernel: &str) -> Vec<SharedVariable> {
+        let name = format!(".nv.shared.{kernel}");
+        let Some(section) = self.sections.iter().position(|section| section.name == name) else { return Vec::new() };
+        let variables = self.symbols.iter().filter(|s| s.section == Some(section) && s.kind == SymbolKind::Object);
+        let variable = |s: &Symbol| SharedVariable { name: s.name.clone(), offset: s.offset, size: s.size };
+        variables.map(variable).collect()
+    }
+
+    /// The name of the kernel or function that the instruction of a compiled kernel is in.
+    pub fn function_of(&self, program: &Program, pc: u32) -> &str {
+        program.function_of(pc).map_or("?", |section| self.function_at(section, program.line(pc)))
     }
 
     /// The kernel or function at a place of a section, for messages.

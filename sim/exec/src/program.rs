@@ -157,6 +157,15 @@ pub(crate) struct Origin {
     pub(crate) location: u32,
 }
 
+/// A position in the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourcePosition {
+    /// File and line.
+    pub(crate) place: (String, u32),
+    /// Where the function that it is in was inlined: an index into `Program::locations`.
+    pub(crate) caller: Option<u32>,
+}
+
 impl Inst {
     /// True for `bar.warp.sync`, which joins lanes at different places of the code.
     pub(crate) fn is_warp_barrier(&self) -> bool {
@@ -322,6 +331,11 @@ impl Kernel {
         self.params.last().map_or(0, |param| param.offset + param.size)
     }
 
+    /// Where dynamic shared memory begins.
+    pub fn dynamic_start(&self) -> u32 {
+        self.static_shared.next_multiple_of(self.shared_align.max(16))
+    }
+
     /// Why it cannot be launched: an instruction that is not executed here, or an unknown symbol.
     pub fn error(&self) -> Option<&CompileError> {
         self.error.as_ref()
@@ -341,8 +355,8 @@ pub struct Program {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) places: Vec<Origin>,
-    /// Source file and line of each location number in `places`.
-    pub(crate) locations: Vec<(String, u32)>,
+    /// The source position of each location number in `places`.
+    pub(crate) locations: Vec<SourcePosition>,
     /// Texts that instructions refer to (texture opcodes).
     pub(crate) texts: Vec<String>,
     /// What only machine code has.
@@ -427,7 +441,28 @@ impl Program {
 
     /// The source file and line of the instruction at `pc`, if the module knows.
     pub fn source(&self, pc: u32) -> Option<&(String, u32)> {
-        self.locations.get(self.place(pc)?.location as usize)
+        self.locations.get(self.place(pc)?.location as usize).map(|position| &position.place)
+    }
+
+    /// The source file and line of the instruction at `pc`, then of the calls that were inlined
+    /// around it, outwards.
+    pub fn sources(&self, pc: u32) -> impl Iterator<Item = &(String, u32)> {
+        let at = |number: u32| self.locations.get(number as usize);
+        let first = self.place(pc).and_then(|place| at(place.location));
+        // A caller has a smaller number, so this ends.
+        std::iter::successors(first, move |position| at(position.caller?)).map(|position| &position.place)
+    }
+
+    /// The number of the function that the instruction at `pc` is in; of machine code that of its
+    /// section.
+    pub fn function_of(&self, pc: u32) -> Option<usize> {
+        if let Some(machine) = &self.machine {
+            let first = |section: &CompiledSection| section.starts.iter().copied().find(|&at| at != u32::MAX);
+            let entered = machine.sections.iter().filter_map(|section| Some((first(section)?, section.number)));
+            return entered.filter(|&(at, _)| at <= pc).max().map(|(_, number)| number);
+        }
+        let entered = self.functions.iter().map(|function| function.entry).enumerate();
+        entered.filter(|&(_, at)| at != u32::MAX && at <= pc).max_by_key(|&(_, at)| at).map(|(number, _)| number)
     }
 
     fn place(&self, pc: u32) -> Option<&Origin> {

@@ -23,7 +23,8 @@ pub struct Reading {
     ///   already. So accesses of different instructions by lanes of one warp are not judged.
     /// - Accesses to shared memory have no strength, and the assembler makes loops of a plain load
     ///   and a compare-and-swap of atomic operations that shared memory lacks. So a plain read
-    ///   there and an atomic operation are not judged.
+    ///   there and an atomic operation are not judged, nor are atomic operations of different
+    ///   sizes.
     pub machine: bool,
 }
 
@@ -309,7 +310,11 @@ impl State {
                 met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));
             }
         }
-        let size = if polls {
+        // Machine code initialises and arrives at barrier objects by halves, too.
+        let halves = self.has_objects
+            && self.reading.machine
+            && locations.get(&(memory, address & !7)).is_some_and(|location| location.object);
+        let size = if polls || halves {
             OBJECT
         } else if access.size.is_power_of_two() {
             access.size.trailing_zeros() as u8
@@ -358,7 +363,9 @@ impl State {
                 Group { block, access: now, executing: access.executing, met: met.clone(), clusters: &self.clusters };
             let event = self.events;
             let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
-                if self.reading.machine && (evidence.same_warp || shared.is_some() && is_guess(before, &now)) {
+                if self.reading.machine
+                    && (evidence.same_warp || shared.is_some() && (is_guess(before, &now) || evidence.mixed_size))
+                {
                     inexact.unsaid += 1;
                     return;
                 }

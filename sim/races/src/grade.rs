@@ -10,6 +10,8 @@ pub enum Grade {
     Benign,
     /// Something that the model does not promise may order the two, or nothing depends on it.
     Possible,
+    /// Nothing orders the two, but one side is written as a flag between blocks would be.
+    Likely,
     /// Nothing orders the two.
     Certain,
 }
@@ -25,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) lockstep: bool,
     /// One of the accesses is volatile.
     pub(crate) is_volatile: bool,
+    /// The accesses are of different blocks.
+    pub(crate) blocks_differ: bool,
     /// Both are strong, but not of the same bytes.
     pub(crate) mixed_size: bool,
     /// One stands for accesses of more threads than there were.
@@ -42,11 +46,15 @@ impl Evidence {
         if self.same_value {
             // Threads that all raise one flag.
             Grade::Benign
-        } else if self.lockstep || self.is_volatile || self.mixed_size || self.widened {
-            // Warp-synchronous code of before independent thread scheduling; flags of before
-            // `cuda::atomic`; halves of a value that is written as a whole, which devices split at
-            // no place that a program can see.
+        } else if self.lockstep || self.mixed_size || self.widened || self.is_volatile && !self.blocks_differ {
+            // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
+            // a barrier of the warp; halves of a value that is written as a whole, which devices
+            // split at no place that a program can see.
             Grade::Possible
+        } else if self.is_volatile {
+            // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the
+            // other block has written plainly may come at any time.
+            Grade::Likely
         } else {
             Grade::Certain
         }

@@ -180,6 +180,7 @@ impl Group<'_> {
             same_warp: same_warp && !copies,
             lockstep: same_warp && !copies && (before.is(Access::WHOLE) || self.executing >> other & 1 != 0),
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
+            blocks_differ: now.block != before.block || before.is_wide() && before.block != before.lanes,
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
         }

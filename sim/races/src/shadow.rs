@@ -51,7 +51,7 @@ impl Access {
 }
 
 /// Accesses of a cell that are kept one by one.
-const KEPT: usize = 48;
+pub(crate) const KEPT: usize = 48;
 
 /// Makes accesses of whole blocks from those of warps. Returns how many say more than was there.
 pub(crate) fn widen(history: &mut Vec<Access>) -> u64 {
@@ -90,7 +90,7 @@ struct Page {
     /// Bytes of a cell, as a power of two.
     cell: u32,
     cells: Vec<[Access; 2]>,
-    /// What the cells have no room for.
+    /// What the cells have no room for. A list may be empty.
     more: FxHashMap<u32, Vec<Access>>,
 }
 
@@ -145,10 +145,31 @@ impl Shadow {
             return None;
         }
         let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
-        if !page.more.is_empty() && page.more.contains_key(&index) {
+        if !page.more.is_empty() && page.more.get(&index).is_some_and(|more| !more.is_empty()) {
             return None;
         }
         page.cells.get_mut(index as usize)
+    }
+
+    /// All of the history of an access that is one cell of its page, if the page has such cells:
+    /// the cell, and what it has no room for.
+    pub(crate) fn whole(&mut self, address: u64, cell: u32) -> Option<(&mut [Access; 2], Option<&mut Vec<Access>>)> {
+        let page = self.page(address >> PAGE, cell);
+        if page.cell != cell {
+            return None;
+        }
+        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
+        let slots = page.cells.get_mut(index as usize)?;
+        let full = slots.iter().all(|access| access.flags != 0);
+        let more = if full && !page.more.is_empty() { page.more.get_mut(&index) } else { None };
+        Some((slots, more))
+    }
+
+    /// Adds an access to the history of a cell that has no room for it.
+    pub(crate) fn push(&mut self, address: u64, cell: u32, access: &Access) {
+        let page = self.page(address >> PAGE, cell);
+        let index = ((address & ((1 << PAGE) - 1)) >> page.cell) as u32;
+        page.more.entry(index).or_default().push(*access);
     }
 
     /// Goes through the histories of some bytes. `update` gets each as it is, with its address, and

@@ -59,6 +59,23 @@ impl Script {
         self.tell(lanes, memory, addresses, size, kind, strength, false, false);
     }
 
+    /// As [`Script::lanes_access`], of a plain access that is told lane by lane if `apart`.
+    pub fn lanes_access_apart(
+        &mut self,
+        lanes: Lanes,
+        memory: Memory,
+        addresses: &[u64; LANES],
+        size: u32,
+        kind: Kind,
+        apart: bool,
+    ) {
+        self.site += 1;
+        for mask in if apart { (0..32).map(|lane| 1 << lane).collect() } else { vec![u32::MAX] } {
+            let lanes = Lanes { mask: lanes.mask & mask, ..lanes };
+            self.tell(lanes, memory, addresses, size, kind, Strength::Plain, false, false);
+        }
+    }
+
     #[allow(clippy::too_many_arguments, reason = "the fields of an access")]
     fn tell(
         &self,

@@ -3,7 +3,7 @@
 use sim_races::{Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Remedy, Scope, Strength};
 
 use crate::script::{ACQUIRE, GLOBAL, RELAXED, RELEASE, Script};
-use Grade::{Benign, Certain, Possible};
+use Grade::{Benign, Certain, Likely, Possible};
 
 const DATA: u64 = 0x1000;
 const FLAG: u64 = 0x10_0000;
@@ -291,7 +291,88 @@ fn strong_accesses_race_where_their_scopes_or_sizes_part() {
     let plain = [Kind::Atomic, Kind::Read];
     assert_eq!(pair(plain, [strong(Scope::Device), Strength::Plain], [4, 4], (1, 0)), Some((Certain, Remedy::Atomic)));
     let flag = [Kind::Write, Kind::Read];
-    assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (1, 0)), Some((Possible, Remedy::Atomic)));
+    assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (1, 0)), Some((Likely, Remedy::Atomic)));
+    assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (0, 40)), Some((Possible, Remedy::Atomic)));
+}
+
+/// Lanes of a warp that read words together: all one word, halves, pairs, each its own, or in no
+/// order.
+const SHAPES: [fn(u64) -> u64; 6] =
+    [|_| 0, |lane| lane / 16, |lane| lane % 16, |lane| lane / 2, |lane| lane, |lane| lane * 7 % 13];
+
+#[test]
+fn lanes_that_read_together_count_as_each_by_itself() {
+    // Few lanes, for the histories must have room for each by itself.
+    let whole = |warp: u32, block: u32| Lanes { block, warp, mask: 0x8003_0003 };
+    // Warps that read in turns, with or without barriers, and a write by a thread that is ordered
+    // with some of them.
+    let run = |shape: fn(u64) -> u64, apart: bool, memory: Memory, warps: u32, sync: bool, writer: (u32, u32)| {
+        let mut s = Script::new(2, 32 * 9);
+        s.executing = Some(0x8003_0003);
+        let addresses: [u64; LANES] = std::array::from_fn(|lane| DATA + shape(lane as u64) * 4);
+        for turn in 0..3 {
+            for warp in 0..warps {
+                s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
+                s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
+            }
+            if sync {
+                s.sync(0);
+            }
+            s.access((0, turn), memory, DATA, 4, Kind::Write, Strength::Plain);
+            if sync {
+                s.sync(0);
+            }
+        }
+        for warp in 0..warps {
+            s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
+        }
+        if memory == Memory::Global || writer.0 == 0 {
+            s.access(writer, memory, DATA, 4, Kind::Write, Strength::Plain);
+        }
+        let mut found: Vec<_> =
+            s.detector.races().iter().map(|r| (r.sides.map(|s| (s.site, s.kind)), r.grade)).collect();
+        found.sort();
+        (found, s.detector.inexact().widened)
+    };
+    for shape in SHAPES {
+        for memory in [Memory::Global, Memory::Shared(0)] {
+            for warps in [1, 2, 3, 8] {
+                for sync in [false, true] {
+                    for writer in [(0, 0), (0, 32 * 8), (1, 0)] {
+                        let [together, each] =
+                            [false, true].map(|apart| run(shape, apart, memory, warps, sync, writer));
+                        assert_eq!(together, each, "{memory:?}, {warps} warps, sync {sync}, {writer:?}");
+                        if writer == (1, 0) && memory != Memory::Global {
+                            assert_eq!(together.0.is_empty(), sync, "nothing is written behind the last barrier");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_that_all_blocks_read_may_be_written_by_none() {
+    let run = |writes: Option<(u32, u32)>| {
+        let mut s = Script::new(40, 128);
+        for turn in 0..2 {
+            for block in 0..40 {
+                for warp in 0..4 {
+                    let lanes = Lanes { block, warp, mask: u32::MAX };
+                    s.lanes_access(lanes, GLOBAL, &[DATA; LANES], 4, Kind::Read, Strength::Plain);
+                }
+            }
+            if let Some(thread) = writes.filter(|_| turn == 1) {
+                s.write(thread, DATA);
+            }
+        }
+        (races(&s).is_some(), s.detector.inexact().widened)
+    };
+    assert_eq!(run(None), (false, 0));
+    for thread in [(0, 0), (39, 127), (17, 64)] {
+        assert_eq!(run(Some(thread)), (true, 0), "{thread:?}");
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cuda_sys::{CUlimit, CUresult};
 use device_code::ptx::{self, Space};
@@ -22,7 +23,9 @@ use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
 use crate::sched;
 use crate::status;
-use crate::touched::LaunchTouched;
+use crate::touched::inside::{Grid, Names};
+use crate::touched::{LaunchTouched, Wish};
+use sim_races::{Detector, MemoryEvents, Reading};
 
 /// A module's code as the interpreter runs it.
 pub(crate) struct Compiled(Program);
@@ -83,6 +86,10 @@ struct Gpu<'t> {
     ctx: Arc<Context>,
     addresses: Option<Collector>,
     touched: Option<&'t LaunchTouched>,
+    /// Finds the races of the grid, if somebody wants them.
+    detector: Option<Detector>,
+    /// Accesses of textures and surfaces, of which the detector is not told.
+    textures: AtomicU64,
     /// Whose kernel runs; its function pointers are known.
     function: &'t Function,
     launches: Launches,
@@ -94,6 +101,9 @@ const NOT_SUPPORTED: u32 = 801;
 impl Gpu<'_> {
     /// Runs a texture or surface instruction, and tells which texels it touched.
     fn noting<R>(&self, run: impl FnOnce() -> R) -> R {
+        if self.detector.is_some() {
+            self.textures.fetch_add(1, Ordering::Relaxed);
+        }
         let Some(touched) = self.touched else { return run() };
         let (answer, texels) = texture::noted::noting(run);
         for (kind, at, size) in texels {
@@ -199,6 +209,10 @@ impl Device for Gpu<'_> {
         self.addresses.is_some() || self.touched.is_some()
     }
 
+    fn memory_events(&self) -> Option<&dyn MemoryEvents> {
+        self.detector.as_ref().map(|detector| detector as &dyn MemoryEvents)
+    }
+
     fn observe(&self, accesses: &Accesses<'_>) {
         if let Some(addresses) = &self.addresses {
             addresses.observe(accesses);
@@ -277,25 +291,38 @@ fn shared_unit() -> u32 {
     if config::get_or_default().arch >= 80 { 128 } else { 256 }
 }
 
-/// Runs a kernel to its end; `touched`: what wants to know its bytes.
+/// Who wants to know what of a launch that runs.
+#[derive(Clone, Copy, Default)]
+struct Watch<'t> {
+    /// Its bytes.
+    touched: Option<&'t LaunchTouched>,
+    /// Its races.
+    inside: Option<&'t LaunchTouched>,
+}
+
+/// Runs a kernel to its end; `touched`: what wants to know its bytes or its races.
 pub(crate) fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
-    let Some(touched) = touched.filter(|touched| touched.starts()) else {
-        return execute(function, launch, None);
-    };
+    let Some(touched) = touched else { return execute(function, launch, Watch::default()) };
+    let Wish { bytes, inside } = touched.starts();
+    let watch = Watch { touched: Some(touched).filter(|_| bytes), inside: Some(touched).filter(|_| inside) };
     let begun = Instant::now();
-    let ran = execute(function, launch, Some(touched));
-    touched.ran(begun.elapsed(), ran.is_err());
+    let ran = execute(function, launch, watch);
+    if bytes {
+        // What the search for races takes is no cost of measuring.
+        touched.ran(if inside { Duration::ZERO } else { begun.elapsed() }, ran.is_err());
+    }
     ran
 }
 
 /// Runs a kernel, and all that it launches: those are part of its launch.
-fn execute(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
-    let launched = one_grid(function, launch, touched, 0)?;
+fn execute(function: &Function, launch: &LaunchConfig, watch: Watch<'_>) -> Result<(), CUresult> {
+    let touched = watch.touched;
+    let launched = one_grid(function, launch, watch, 0)?;
     device_launches::run_all(launched, |Launched { work, level }| match work {
         DeviceWork::Kernel { function: pointer, grid, block, shared, params } => {
             let child = launchable(function, pointer).ok_or(CUresult::ERROR_NOT_FOUND)?;
             let launch = LaunchConfig { grid, block, shared, params, ..LaunchConfig::default() };
-            one_grid(&child, &launch, touched, level)
+            one_grid(&child, &launch, watch, level)
         }
         DeviceWork::Copy { to, from, bytes } => {
             let copied = Memcpy::linear(to, from, bytes).run(memory::get().space);
@@ -339,11 +366,13 @@ fn workers() -> usize {
 fn one_grid(
     function: &Function,
     launch: &LaunchConfig,
-    touched: Option<&LaunchTouched>,
+    watch: Watch<'_>,
     level: u32,
 ) -> Result<VecDeque<Launched>, CUresult> {
+    let touched = watch.touched;
     let module = function.module()?;
     if module.code.stand_in {
+        watch.inside.inspect(|inside| inside.raced(Grid::not_run(&function.name, (launch.grid, launch.block))));
         // It did nothing, which says nothing of what it touches.
         touched.inspect(|touched| touched.end(true));
         return Ok(VecDeque::new());
@@ -362,12 +391,15 @@ fn one_grid(
         native: crate::NATIVE,
         ..interp::Launch::default()
     };
-    let gpu = |addresses, touched| {
+    let machine = matches!(module.code.form, CodeForm::Machine(_));
+    let gpu = |addresses, touched, detector| {
         let (ctx, launches) = (module.ctx.clone(), Launches::of_level(level));
-        Gpu { ctx, addresses, touched, function, launches }
+        Gpu { ctx, addresses, touched, detector, textures: AtomicU64::new(0), function, launches }
     };
-    let device = gpu(Collector::new(), touched);
     let native = module.code.natives.get(&function.name);
+    // What stands in for a library is not the program's.
+    let inside = watch.inside.filter(|_| native.is_none());
+    let device = gpu(Collector::new(), touched, inside.map(|_| Detector::new(Reading { machine })));
     if let Some(native) = native
         && !device.observing()
     {
@@ -376,11 +408,25 @@ fn one_grid(
     let ran = interp::run(program, kernel, &launch, &device, workers());
     let observing = device.observing();
     if let Some(addresses) = device.addresses {
-        let place = if matches!(module.code.form, CodeForm::Machine(_)) { "sass_offset" } else { "ptx_line" };
+        let place = if machine { "sass_offset" } else { "ptx_line" };
         addresses.finish(&function.name, &launch, place, ran.is_ok());
     }
     if let (true, Some(native), Ok(())) = (observing, native, &ran) {
-        return native_kernel::run(native, &function.name, &launch.params, &gpu(None, None)).map(|()| VecDeque::new());
+        let device = gpu(None, None, None);
+        return native_kernel::run(native, &function.name, &launch.params, &device).map(|()| VecDeque::new());
+    }
+    if let (Some(inside), Some(detector)) = (inside, &device.detector) {
+        let names = match &module.code.form {
+            CodeForm::Ptx { ast, .. } => Names::Ptx(ast),
+            CodeForm::Machine(code) => Names::Machine(code),
+        };
+        let globals = |address: u64| {
+            let mut all = module.globals.iter();
+            let (name, global) = all.find(|(_, global)| address.wrapping_sub(global.at) < global.size)?;
+            Some((name.clone(), global.at, global.size))
+        };
+        let left = (device.textures.load(Ordering::Relaxed), ran.is_err());
+        inside.raced(Grid::of(detector, program, (&function.name, &names), &globals, &launch, left));
     }
     let launched = device.launches.in_order();
     ran.map(|()| launched).map_err(|fault| {

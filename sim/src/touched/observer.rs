@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end};
+use cuda_sys::{CUgraphExec, CUgraphNode, LaunchObserver, ObservedLaunch, launch_end, launch_wish};
 
+use super::inside::Grid;
 use super::order::LaunchOrder;
 use super::pages::TouchedPages;
 use crate::interp::{Accesses, OrderEvent};
@@ -43,7 +44,19 @@ pub(crate) fn graph_begins(exec: usize) {
     }
 }
 
-/// A launch whose bytes somebody wants.
+/// Grids of a launch whose races are told.
+const MOST_GRIDS: usize = 64;
+
+/// What somebody wants of a launch that starts to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Wish {
+    /// Its bytes.
+    pub(crate) bytes: bool,
+    /// Its races.
+    pub(crate) inside: bool,
+}
+
+/// A launch of which somebody wants the bytes or the races.
 pub(crate) struct LaunchTouched {
     observer: &'static LaunchObserver,
     number: u64,
@@ -54,11 +67,12 @@ pub(crate) struct LaunchTouched {
     failed: AtomicBool,
     /// Nanoseconds that it ran.
     spent: AtomicU64,
+    inside: Mutex<Vec<Grid>>,
 }
 
 impl LaunchTouched {
     /// Announces a launch: number and name of its function, grid and block, the node that it is of
-    /// (or 0). Nothing if nobody wants its bytes.
+    /// (or 0). Nothing if nobody wants to know of it.
     pub(crate) fn begin(
         function: u64,
         name: &str,
@@ -74,7 +88,10 @@ impl LaunchTouched {
         let (ran, failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let (pages, order) = (TouchedPages::new(), LaunchOrder::default());
         let spent = AtomicU64::new(0);
-        (number != 0).then(|| LaunchTouched { observer, number, pages, order, in_body: false, ran, failed, spent })
+        let inside = Mutex::default();
+        let made =
+            |number| LaunchTouched { observer, number, pages, order, in_body: false, ran, failed, spent, inside };
+        (number != 0).then(|| made(number))
     }
 
     /// It may never run: then it touches nothing.
@@ -95,14 +112,25 @@ impl LaunchTouched {
         self.order.event(block, warp, event, &self.pages);
     }
 
-    /// It is about to run: whether its bytes are still wanted.
-    pub(crate) fn starts(&self) -> bool {
+    /// It is about to run: what is wanted of it.
+    pub(crate) fn starts(&self) -> Wish {
         // SAFETY: the observer's own function.
-        let wanted = unsafe { (self.observer.starts)(self.number) } != 0;
-        if !wanted {
+        let wanted = unsafe { (self.observer.starts)(self.number) };
+        let wish = Wish { bytes: wanted & launch_wish::BYTES != 0, inside: wanted & launch_wish::INSIDE != 0 };
+        if !wish.bytes {
             self.failed.store(true, Ordering::Relaxed);
         }
-        wanted
+        wish
+    }
+
+    /// The races of a grid of it.
+    pub(crate) fn raced(&self, grid: Grid) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.len() < MOST_GRIDS {
+            inside.push(grid);
+        } else if let Some(last) = inside.last_mut() {
+            last.count(&grid);
+        }
     }
 
     /// It has run for so long, perhaps not for the last time.
@@ -126,6 +154,10 @@ impl Drop for LaunchTouched {
             _ => launch_end::FAILED,
         };
         let (observer, number, spent) = (self.observer, self.number, *self.spent.get_mut());
+        for grid in self.inside.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            // SAFETY: the report lives until the call returns.
+            grid.read(|report| unsafe { (observer.inside)(number, report) });
+        }
         let is_wanted = self.order.finish(&self.pages);
         self.pages.read(is_wanted, |pages| {
             // SAFETY: the pages live until the call returns.

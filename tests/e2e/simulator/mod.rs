@@ -10,6 +10,7 @@ mod fences;
 mod found_values;
 mod grid_barriers;
 mod host_functions;
+mod inside;
 mod jump_tables;
 mod libraries;
 mod locks;

@@ -32,6 +32,7 @@
 //! flags), [`region`] (the bytes that a copy touches) and [`launch_shape`].
 
 pub mod file_identity;
+pub mod inside;
 pub mod items;
 pub mod kinds;
 pub mod launch_shape;
@@ -39,6 +40,7 @@ pub mod region;
 
 use crate::codec::{DecodeError, Decoder, Encoder, Field, List, Text};
 use crate::id::*;
+use crate::op::inside::{InsideFrame, InsideRace, InsideSide};
 use crate::op::items::*;
 use crate::op::kinds::*;
 use crate::op::launch_shape::LaunchShape;

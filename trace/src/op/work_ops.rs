@@ -203,6 +203,36 @@ macro_rules! work_ops {
         /// The nodes, counted from 1, each once.
         nodes: List<'a, u32>,
     }
+    /// The races of a launch's threads with each other, where they were looked for. Comes after
+    /// its launch and before the [`Op::Exact`] of it, once for each grid that it ran: kernels that
+    /// it launched have their own. [`inside::ReadInside`] reads it.
+    123 Inside {
+        /// Timeline of the launch.
+        timeline: TimelineId,
+        /// Time of the launch on it.
+        time: u64,
+        /// Node of the launched graph, counted from 1; 0 when no graph.
+        node: u32,
+        /// The kernel's mangled name.
+        kernel: Text<'a>,
+        /// See [`inside::inside_flags`].
+        flags: u32,
+        /// Blocks.
+        grid: [u32; 3],
+        /// Threads of a block.
+        block: [u32; 3],
+        /// Four numbers: accesses that were joined to those of whole blocks, pairs that machine
+        /// code does not say enough of, accesses of textures, and races that are not listed.
+        counts: List<'a, u64>,
+        /// The races.
+        races: List<'a, InsideRace>,
+        /// Their sides, two for each.
+        sides: List<'a, InsideSide>,
+        /// The source lines of the sides.
+        frames: List<'a, InsideFrame>,
+        /// Texts, each with a zero byte behind it. Number 0 is empty.
+        texts: &'a [u8],
+    }
 
     } };
 }

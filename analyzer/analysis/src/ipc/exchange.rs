@@ -360,6 +360,7 @@ impl Exchange {
             count: found.count,
             occurrences: Vec::new(),
             programs: Vec::new(),
+            in_kernel: None,
             scene: Default::default(),
             cause: String::new(),
             pid: later.pid,

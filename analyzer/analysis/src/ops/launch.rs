@@ -36,6 +36,12 @@ pub(super) fn launch(
     context: OpContext,
     node: Option<(&Graph, u32)>,
 ) {
+    let number = node.map_or(0, |(_, index)| index + 1);
+    let inside = state.exact.pending.inside(context.origin.epoch, number);
+    if !inside.is_empty() {
+        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+        super::inside::take(state, facts, inside, &site);
+    }
     let mut key = facts.code.key(kernel, l);
     let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
     let dependence = match node {
@@ -65,7 +71,6 @@ pub(super) fn launch(
     }
     let mut mute = facts.code.is_mute((kernel, def, arch), &predicted);
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);
-    let number = node.map_or(0, |(_, index)| index + 1);
     let mut touched = state.exact.pending.touched(context.origin.epoch, number);
     let simulated = touched.as_ref().is_some_and(MeasuredLaunch::is_simulated);
     // The bytes of a launch may be decided, and its order not.

@@ -2,7 +2,8 @@
 //!
 //! Owns the dispatch from an op to the part that implements it, and the walk over the nodes of a
 //! launched graph: `launch` handles kernels, `alloc_free` allocations and frees, `host_access` and
-//! `host_touch` loads and stores of the host, `host_messages` what these may have told it. An op
+//! `host_touch` loads and stores of the host, `host_messages` what these may have told it, `inside`
+//! what was found inside kernels. An op
 //! that touches memory is compared with the remembered accesses. Does not decide which bytes an op
 //! touches: that is [`detect::accesses`].
 //!
@@ -13,6 +14,7 @@ mod alloc_free;
 mod host_access;
 mod host_messages;
 mod host_touch;
+mod inside;
 pub(crate) mod launch;
 
 use crate::process::facts::ProcessFacts;

@@ -58,6 +58,9 @@ impl Analysis {
             }
             merge_finding(if standing == FindingState::Withdrawn { &mut withdrawn } else { &mut findings }, finding);
         }
+        for raw in state.inside.all() {
+            merge_finding(&mut findings, elaborator.in_kernel(raw));
+        }
         number(&mut findings);
         coverage.escaped = elaborator.missed(&missed);
         let breaches = observers.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
@@ -121,10 +124,13 @@ fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, names: &
     }
     coverage.assumed = edits.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
     coverage.forgotten = state.memory.forgotten();
-    coverage.findings_dropped += state.findings.dropped();
+    coverage.findings_dropped += state.findings.dropped() + state.inside.dropped();
     if state.exact.pending.given_up() > 0 {
         let text = "exact ranges of launches that were not seen to end".to_string();
         *coverage.unobserved.entry(text).or_default() += state.exact.pending.given_up();
+    }
+    if state.exact.pending.inside_late() > 0 {
+        coverage.unchecked.push("the inside of launches that were not seen to end".to_string());
     }
     coverage
 }

@@ -15,6 +15,7 @@ use detect::early_free::EarlyFreeWatch;
 use detect::exact::confirm;
 use detect::findings::Findings;
 use detect::host_watch::HostWatches;
+use detect::inside::InsideRaces;
 use detect::memory::{Allocations, Cause};
 use detect::race::{self, Race};
 use detect::state::captures::Captures;
@@ -49,6 +50,8 @@ pub(crate) struct ProcessState {
     /// The races of the current op.
     pub(crate) races: Vec<Race>,
     pub(crate) findings: Findings,
+    /// Races inside kernels.
+    pub(crate) inside: InsideRaces,
     /// What was seen, and what was not.
     pub(crate) coverage: Coverage,
     pub(crate) kernels: FxHashMap<KernelId, KernelCoverage>,
@@ -85,6 +88,7 @@ impl ProcessState {
             exact: ExactRanges::new(&options),
             races: Vec::new(),
             findings: Findings::default(),
+            inside: InsideRaces::default(),
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),
             system_memory: false,

@@ -8,7 +8,8 @@ use super::fences::MeasuredOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use trace::launch_flags::EXACT;
-use trace::{Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
+use trace::op::inside::ReadInside;
+use trace::{DecodeError, Epoch, ExactRun, GraphExecId, Op, Record, exact_flags};
 
 /// Maximum size of the waiting records and of the ranges that wait with them, in bytes. More means
 /// that a launch does not end or that its ranges were lost: it counts as predicted.
@@ -63,6 +64,10 @@ pub struct PendingRecords {
     parts: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
     /// What is not ordered of the launches whose bytes come.
     orders: FxHashMap<(Epoch, u32), Vec<ExactRun>>,
+    /// What was found inside launches.
+    inside: FxHashMap<(Epoch, u32), Vec<Result<ReadInside, DecodeError>>>,
+    /// The same of launches that are over.
+    inside_late: u64,
     given_up: u64,
     max: Option<usize>,
 }
@@ -84,7 +89,11 @@ impl PendingRecords {
     #[inline]
     pub fn takes(&mut self, record: &Record<'_>) -> bool {
         match record.op {
-            Op::Exact { .. } | Op::ExactPart { .. } | Op::ExactOrder { .. } | Op::ExactNodes { .. } => {}
+            Op::Exact { .. }
+            | Op::ExactPart { .. }
+            | Op::ExactOrder { .. }
+            | Op::ExactNodes { .. }
+            | Op::Inside { .. } => {}
             Op::Launch { shape, .. } if shape.flags & EXACT != 0 => {}
             Op::GraphLaunch { exec, .. } if self.announced.contains_key(&exec) => {}
             _ if self.queue.is_empty() => return false,
@@ -124,6 +133,15 @@ impl PendingRecords {
                 let epoch = Epoch { timeline, time };
                 if self.awaited.contains_key(&epoch) {
                     self.orders.entry((epoch, node)).or_default().extend(runs.iter());
+                }
+                return true;
+            }
+            Op::Inside { timeline, time, node, .. } => {
+                let epoch = Epoch { timeline, time };
+                if !self.awaited.contains_key(&epoch) {
+                    self.inside_late += 1;
+                } else if let Some(read) = ReadInside::of(&record.op) {
+                    self.inside.entry((epoch, node)).or_default().push(read);
                 }
                 return true;
             }
@@ -179,7 +197,7 @@ impl PendingRecords {
     /// Whether every range that has arrived was taken by its launch.
     #[inline]
     pub fn is_unused(&self) -> bool {
-        self.arrived.is_empty()
+        self.arrived.is_empty() && self.inside.is_empty()
     }
 
     /// The measured bytes of the launch at this epoch, or of a node (counted from 1) of the graph
@@ -188,6 +206,18 @@ impl PendingRecords {
         let touched = if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }?;
         self.bytes -= touched.runs.len() * size_of::<ExactRun>();
         Some(touched)
+    }
+
+    /// What was found inside the launch at this epoch, or inside a node (counted from 1) of the
+    /// graph launched there: an entry for each grid.
+    #[inline]
+    pub fn inside(&mut self, launch: Epoch, node: u32) -> Vec<Result<ReadInside, DecodeError>> {
+        if self.inside.is_empty() { Vec::new() } else { self.inside.remove(&(launch, node)).unwrap_or_default() }
+    }
+
+    /// Grids of which it was told too late what was found inside.
+    pub fn inside_late(&self) -> u64 {
+        self.inside_late
     }
 
     /// Launches whose ranges never arrived.
@@ -301,6 +331,43 @@ mod tests {
         assert!(pending.release().is_some());
         let touched = pending.touched(at(1), 0).expect("both");
         assert_eq!((touched.runs, touched.flags), (vec![run(8), run(16)], exact_flags::SIMULATED));
+    }
+
+    #[test]
+    fn what_was_found_inside_comes_with_its_launch() {
+        fn inside(time: u64, node: u32, texts: &[u8]) -> Record<'_> {
+            let (counts, races, sides) = (&[0; 4], List::new(&[]), List::new(&[]));
+            let op = Op::Inside {
+                timeline: TimelineId(1),
+                time,
+                node,
+                kernel: "k".into(),
+                flags: 0,
+                grid: [1; 3],
+                block: [1; 3],
+                counts: List::new(counts),
+                races,
+                sides,
+                frames: List::new(&[]),
+                texts,
+            };
+            Record { origin: Origin::default(), op }
+        }
+        let mut pending = PendingRecords::default();
+        assert!(pending.takes(&launch(1, EXACT)));
+        assert!(
+            pending.takes(&inside(1, 0, b"")) && pending.takes(&inside(1, 0, b"")) && pending.takes(&inside(1, 4, b""))
+        );
+        assert!(pending.takes(&inside(7, 0, b"")), "of no launch");
+        assert!(pending.takes(&exact(1, exact_flags::LOST, &[])));
+        assert_eq!(released(&mut pending), [1]);
+        assert!(!pending.is_unused());
+        assert_eq!(
+            (pending.inside(at(1), 0).len(), pending.inside(at(1), 0).len(), pending.inside(at(1), 4).len()),
+            (2, 0, 1)
+        );
+        assert!(pending.is_unused());
+        assert_eq!(pending.inside_late(), 1);
     }
 
     #[test]

@@ -58,6 +58,10 @@ pub fn summary(report: &Report) -> String {
     if suppressed > 0 {
         let _ = write!(line, ", {suppressed} suppressed");
     }
+    let inside = report.coverage.launches_inside;
+    if inside > 0 {
+        let _ = write!(line, ", {} checked inside", counted(inside, "launch", "launches"));
+    }
     line
 }
 
@@ -243,6 +247,7 @@ pub fn coverage(report: &Report) -> String {
     out.push_str(&unproven::inexact(c));
     out.push_str(&unproven::indirect(c));
     out.push_str(&unobserved(report));
+    out.push_str(&left_inside(report));
     out.push_str(&forgotten(report));
     let internal = report.findings.iter().filter(|f| f.internal && !report.pedantic).count() as u64;
     if internal > 0 {
@@ -289,7 +294,8 @@ pub(crate) fn doubts(report: &Report) -> String {
         let what = counted(calls, "call not modelled", "calls not modelled");
         let _ = writeln!(out, "streamsan: NOTE: {what}: {}", most_frequent(&c.not_modelled));
     }
-    for doubt in [unknown_launches, unobserved, forgotten, paused, escaped, unmet_rules, idle_suppressions] {
+    for doubt in [unknown_launches, unobserved, left_inside, forgotten, paused, escaped, unmet_rules, idle_suppressions]
+    {
         out.push_str(&doubt(report));
     }
     out
@@ -308,6 +314,11 @@ fn unknown_launches(report: &Report) -> String {
 fn unobserved(report: &Report) -> String {
     let unobserved = &report.coverage.unobserved;
     note((!unobserved.is_empty()).then(|| format!("not observed: {}", most_frequent(unobserved))))
+}
+
+fn left_inside(report: &Report) -> String {
+    let left = &report.coverage.inside_left;
+    note((!left.is_empty()).then(|| format!("not compared inside kernels: {}", most_frequent(left))))
 }
 
 fn forgotten(report: &Report) -> String {

@@ -17,6 +17,10 @@
 //!                                    freed[] } or null,
 //!              previous_allocation (the same),
 //!              synchronisation     { facts[], missing, mend[] { api, lines[] }, cuda[], torch[] },
+//!              in_kernel { grade, code, access { block, thread, scope, asynchronous },
+//!                          previous (the same), shared { name, offset, size, byte } or null,
+//!                          variable { name, size, byte } or null, address, grid, block,
+//!                          launches, graph[] } or null,
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //!           of a broken rule (--forbid), kind "forbidden": hazard names the rule, rule is as it
@@ -54,8 +58,8 @@ use crate::doubt::Doubt;
 use crate::format::unproven::lost_exactness;
 use crate::format::{Event, Reporter, Verdict, feed};
 use crate::model::{
-    Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines,
-    Report, Running, Side,
+    Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, InKernel,
+    MendingLines, Report, Running, SharedArray, Side, ThreadPlace,
 };
 use crate::program::{Program, SecondRun};
 use crate::words::Verb;
@@ -166,6 +170,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "inexact": lost_exactness(c).iter().map(|(reason, launches, kernels)| {
                 json!({ "reason": reason, "launches": launches, "kernels": kernels })
             }).collect::<Vec<_>>(),
+            "inside": { "launches": c.launches_inside, "left": c.inside_left },
             "memory_ops": c.memory_ops,
             "host_touches": c.host_touches,
             "graph_launches": c.graph_launches,
@@ -369,7 +374,28 @@ pub(crate) fn finding(f: &Finding) -> Value {
             "facts": s.facts, "missing": s.missing, "mend": s.mend.iter().map(mend).collect::<Vec<_>>(),
             "cuda": s.cuda(), "torch": s.torch(),
         },
+        "in_kernel": f.in_kernel.as_ref().map(in_kernel),
         "around": f.scene.json(),
+    })
+}
+
+/// What a race of two threads of one kernel has beside other races.
+fn in_kernel(k: &InKernel) -> Value {
+    let thread = |t: &ThreadPlace| json!({ "block": t.block, "thread": t.thread, "scope": t.scope, "asynchronous": t.asynchronous });
+    let [previous, access] = k.threads.each_ref().map(thread);
+    let shared = |s: &SharedArray| json!({ "name": s.name, "offset": s.offset, "size": s.size, "byte": s.byte });
+    json!({
+        "grade": k.grade,
+        "code": k.code,
+        "access": access,
+        "previous": previous,
+        "shared": k.shared.as_ref().map(shared),
+        "variable": k.variable.as_ref().map(|v| json!({ "name": v.name, "size": v.size, "byte": v.byte })),
+        "address": format!("{:#x}", k.address),
+        "grid": k.grid,
+        "block": k.block,
+        "launches": k.launches,
+        "graph": stack(&k.graph),
     })
 }
 

@@ -11,6 +11,7 @@ mod ci;
 pub mod closing;
 pub mod csan;
 pub mod html;
+mod in_kernel_text;
 pub mod json;
 #[cfg(feature = "parquet")]
 pub mod parquet;

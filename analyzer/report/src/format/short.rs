@@ -63,6 +63,10 @@ pub(super) fn what(side: &Side) -> String {
 
 /// What a finding is, without the place of its later access.
 fn summary(f: &Finding) -> String {
+    if let Some(k) = &f.in_kernel {
+        let before = site(&f.previous.stack).unwrap_or_default();
+        return format!("{} ({}): {}, after {before} [{}]", f.rule(), k.grade, text::headline(f), f.fingerprint);
+    }
     let latent = if f.latent { ", latent" } else { "" };
     let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
     format!(

@@ -8,7 +8,7 @@ use crate::cause::RootCause;
 use crate::format::access_text::{allocation, is_in_call, print_stack, side};
 use crate::format::by_cause::{CauseGroup, IN_FULL};
 use crate::format::{Event, Reporter, Verdict, feed};
-use crate::format::{closing, programs};
+use crate::format::{closing, in_kernel_text, programs};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Actor, Breach, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::words::{Established, FindingKind, LaneKind, counted};
@@ -61,11 +61,18 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
     let mut out = String::new();
     let rule = style.paint(Ink::Faint, &"=".repeat(80));
     let latent = if f.latent { ", latent" } else { "" };
-    let head = format!("streamsan: DATA RACE: {} ({}{latent})", f.hazard.name(), f.confidence.name());
+    let inside = f.in_kernel.as_ref();
+    let (what, sure) = match inside {
+        Some(k) => ("DATA RACE INSIDE A KERNEL", k.grade.name()),
+        None => ("DATA RACE", f.confidence.name()),
+    };
+    let head = format!("streamsan: {what}: {} ({sure}{latent})", f.hazard.name());
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
     out.push_str(&doubts(f));
-    if f.established == Established::Exact {
+    if let Some(k) = inside {
+        let _ = writeln!(out, "The kernel ran as {} on the simulated GPU.", k.code);
+    } else if f.established == Established::Exact {
         let _ = writeln!(out, "Measured: the bytes of every kernel here are those that it really touched.");
     }
     if !f.programs.is_empty() {
@@ -76,9 +83,14 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
         let _ = writeln!(out, "In {}{others}.", f.origin);
     }
     out.push('\n');
-    side(&mut out, style, "Access", &f.access, f);
-    side(&mut out, style, "Previous access", &f.previous, f);
+    if let Some(k) = inside {
+        in_kernel_text::paragraphs(&mut out, style, f, k);
+    } else {
+        side(&mut out, style, "Access", &f.access, f);
+        side(&mut out, style, "Previous access", &f.previous, f);
+    }
     match &f.allocation {
+        _ if inside.is_some() => {}
         Some(memory) => allocation(&mut out, style, "Memory", memory, f),
         None => {
             let _ = writeln!(
@@ -151,6 +163,9 @@ fn hazard_sentence(hazard: Hazard) -> &'static str {
 
 /// One line that says what happened.
 pub(crate) fn headline(f: &Finding) -> String {
+    if let Some(k) = &f.in_kernel {
+        return in_kernel_text::headline(f, k);
+    }
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),
         None if f.access.actor == Actor::Host => "The host".to_string(),

@@ -52,6 +52,16 @@ pub(crate) fn weak(report: &Report) -> String {
             "behind a wait for a value in memory that the host may write",
             "behind waits for values in memory that the host may write",
         ),
+        (
+            of(Weakness::SameValue),
+            "inside a kernel whose threads write one value",
+            "inside kernels whose threads write one value",
+        ),
+        (
+            of(Weakness::Unpromised),
+            "inside a kernel that lockstep, volatile or a compare-and-swap may order",
+            "inside kernels that lockstep, volatile or a compare-and-swap may order",
+        ),
         invariant(Weakness::Message, "of the host with work that may exchange messages with it through memory"),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();

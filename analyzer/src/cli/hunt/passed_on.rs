@@ -55,6 +55,11 @@ fn values(o: &Options, id: Id) -> Vec<OsString> {
         Id::SimSchedule => o.sim_options.schedule.map(OsString::from).into_iter().collect(),
         Id::SimPredict => flag(o.sim_options.predict),
         Id::SimSeed => o.sim_options.seed.map(|seed| seed.to_string().into()).into_iter().collect(),
+        Id::Inside => match o.inside.as_deref() {
+            None => Vec::new(),
+            Some("") => flag(true),
+            Some(kernels) => word(kernels),
+        },
         Id::Pedantic => flag(o.judging.pedantic),
         Id::Policy => word(if o.judging.policy == order::Policy::Documented { "documented" } else { "observed" }),
         Id::Latent => flag(o.judging.latent),

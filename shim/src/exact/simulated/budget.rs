@@ -35,7 +35,7 @@ const CLASSES: usize = 1 << 16;
 
 /// Kernels of the simulator's stand-ins begin so. Their PTX stands there to say what they touch,
 /// and to interpret it takes a hundred times as long as what they compute.
-const STAND_IN: &[u8] = b"streamsan_";
+pub(super) const STAND_IN: &[u8] = b"streamsan_";
 
 /// What it is worth to measure a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! Exact mode on the simulated GPU: the simulator says itself which bytes a launch touches.
+//! Exact mode on the simulated GPU: the simulator says itself which bytes a launch touches, and
+//! which accesses inside it race ([`inside`]).
 //!
 //! Owns what stands in for NVIDIA's API there. Nothing is patched, there are no tables, and any
 //! launch can be measured at any time. The choice of launches is that of [`super::settled`] and
@@ -12,9 +13,10 @@
 
 mod budget;
 pub mod graph_launch;
+mod inside;
 pub(super) mod launch;
 mod observer;
 mod state;
 mod tickets;
 
-pub(crate) use observer::{array, start};
+pub(crate) use observer::{Asked, array, start};

@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 use cuda_sys::{
-    CUarray, CUcontext, CUfunction, CUgraphExec, CUresult, LaunchObserver, ObservedLaunch, SIM_MEASURE_TABLE,
-    SimMeasureTable, TouchedPage, launch_end,
+    CUarray, CUcontext, CUfunction, CUgraphExec, CUresult, InsideReport, LaunchObserver, ObservedLaunch,
+    SIM_MEASURE_TABLE, SimMeasureTable, TouchedPage, launch_end, launch_wish,
 };
 use trace::exact_flags;
 
 use super::budget::{Budget, Worth};
 use super::graph_launch::{self, SimulatedNode};
+use super::inside::{self, InsideGrid};
 use super::state::{self, Simulated, running};
-use super::tickets::{LaunchBytes, Tickets};
+use super::tickets::{LaunchBytes, Tickets, Wish};
 use crate::exact::demand::{Demand, MeasuredFunction};
 use crate::exact::glob;
 use crate::exact::runs::{Collector, PAGE_WORDS};
@@ -28,13 +29,28 @@ use crate::real::driver::real;
 use crate::runtime::lifecycle;
 use crate::runtime::lock::Lock;
 
-static OBSERVER: LaunchObserver = LaunchObserver { graph_begins, begins, starts, ended };
+static OBSERVER: LaunchObserver = LaunchObserver { graph_begins, begins, starts, ended, inside: checked };
 
 static TABLE: AtomicPtr<SimMeasureTable> = AtomicPtr::new(std::ptr::null_mut());
 
+/// What the exact mode of a simulated GPU is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Names of kernels that are measured from the start; `None`: of none.
+    pub pattern: Option<&'a [u8]>,
+    /// Launches that the code decides are not measured.
+    pub settles: bool,
+    /// Kernels are measured once the analyzer asks.
+    pub confirm: bool,
+    /// The percentage of the run that measuring may take, if it is limited.
+    pub share: Option<u64>,
+    /// Names of kernels whose threads are checked against each other.
+    pub inside: Option<&'a [u8]>,
+}
+
 /// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
-/// `share`: the percentage of the run that measuring may take, if it is limited.
-pub(crate) fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share: Option<u64>) -> Result<bool, String> {
+pub(crate) fn start(asked: Asked<'_>) -> Result<bool, String> {
+    let Asked { pattern, settles, confirm, share, inside } = asked;
     let mut table: *const c_void = std::ptr::null();
     let id = SIM_MEASURE_TABLE.as_ptr();
     let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
@@ -48,6 +64,7 @@ pub(crate) fn start(pattern: Option<&[u8]>, settles: bool, confirm: bool, share:
         budget: share.map(Budget::of),
         // Within a budget, what findings rest on comes first.
         demand: (confirm || share.is_some()).then(Demand::default),
+        inside: inside.map(<[u8]>::to_vec),
         tickets: Lock::new(Tickets::default()),
     });
     // SAFETY: what stands behind this id; the observer is a static.
@@ -99,8 +116,14 @@ unsafe extern "C" fn begins(launch: *const ObservedLaunch) -> u64 {
 }
 
 unsafe extern "C" fn starts(number: u64) -> c_int {
-    let grants = |simulated: &Simulated| simulated.budget.as_ref().is_none_or(|budget| budget.grants(number));
-    c_int::from(running().is_some_and(|simulated| catch_unwind(AssertUnwindSafe(|| grants(simulated))).unwrap_or(true)))
+    let wanted = |simulated: &Simulated| {
+        let wish = simulated.wish(number);
+        let granted = simulated.budget.as_ref().is_none_or(|budget| budget.grants(number));
+        let bytes = if wish.bytes && granted { launch_wish::BYTES } else { 0 };
+        bytes | if wish.inside { launch_wish::INSIDE } else { 0 }
+    };
+    let all = launch_wish::BYTES;
+    running().map_or(0, |simulated| catch_unwind(AssertUnwindSafe(|| wanted(simulated))).unwrap_or(all))
 }
 
 unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize, end: c_int, nanoseconds: u64) {
@@ -132,13 +155,19 @@ unsafe extern "C" fn ended(number: u64, pages: *const TouchedPage, count: usize,
         if let Some(budget) = &simulated.budget {
             budget.spent(number, Duration::from_nanos(nanoseconds) + begun.elapsed());
         }
-        simulated.ended(number, LaunchBytes { flags, runs });
+        simulated.ended(number, LaunchBytes { flags, runs, inside: Vec::new() });
     };
     let _ = catch_unwind(AssertUnwindSafe(run));
 }
 
+unsafe extern "C" fn checked(number: u64, report: *const InsideReport) {
+    let Some(simulated) = running() else { return };
+    // SAFETY: the simulator's report, within its call.
+    let _ = catch_unwind(AssertUnwindSafe(|| simulated.checked(number, unsafe { InsideGrid::of(&*report) })));
+}
+
 impl Simulated {
-    /// A launch is being made: its number if it is measured, otherwise 0.
+    /// A launch is being made: its number if it is measured or checked, otherwise 0.
     fn begins(&self, launch: &ObservedLaunch) -> u64 {
         let function = MeasuredFunction {
             context: CUcontext::NULL,
@@ -153,9 +182,10 @@ impl Simulated {
             Some(budget) => budget.worth((launch.function, shape), launch.name, asked, settled),
             None => (asked || !settled && named()).then_some(Worth::Asked),
         };
-        let wanted = worth.is_some();
+        let wish = Wish { bytes: worth.is_some(), inside: inside::wants(self.inside.as_deref(), launch.name) };
+        let wanted = wish.bytes || wish.inside;
         let open = || {
-            let number = self.tickets.lock().map_or(0, |mut tickets| tickets.open());
+            let number = self.tickets.lock().map_or(0, |mut tickets| tickets.open(wish));
             if let (Some(budget), Some(worth)) = (&self.budget, worth) {
                 budget.begins(number, worth);
             }

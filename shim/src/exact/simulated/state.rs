@@ -5,7 +5,8 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::budget::Budget;
-use super::tickets::{LaunchBytes, LaunchPlace, Tickets};
+use super::inside::InsideGrid;
+use super::tickets::{LaunchBytes, LaunchPlace, Tickets, Wish};
 use crate::exact::demand::Demand;
 use crate::exact::settled::SettledLaunches;
 use crate::exact::state::log_exact;
@@ -23,6 +24,8 @@ pub(super) struct Simulated {
     pub budget: Option<Budget>,
     /// Kernels that are measured once the analyzer asks for them, if that was asked for.
     pub demand: Option<Demand>,
+    /// Names of kernels whose threads are checked against each other; `None`: of none.
+    pub inside: Option<Vec<u8>>,
     /// Launches under way.
     pub tickets: Lock<Tickets>,
 }
@@ -62,6 +65,18 @@ impl Simulated {
         }
     }
 
+    /// What is wanted of the launch of this number.
+    pub(super) fn wish(&self, number: u64) -> Wish {
+        self.tickets.lock().map_or(Wish::default(), |tickets| tickets.wish(number))
+    }
+
+    /// A grid of the launch of this number was checked.
+    pub(super) fn checked(&self, number: u64, grid: InsideGrid) {
+        if let Ok(mut tickets) = self.tickets.lock() {
+            tickets.checked(number, grid);
+        }
+    }
+
     /// The launch of this number has ended.
     pub(super) fn ended(&self, number: u64, touched: LaunchBytes) {
         let Ok(mut tickets) = self.tickets.lock() else { return };
@@ -78,6 +93,7 @@ fn log(place: LaunchPlace, touched: &LaunchBytes) {
     if lifecycle::is_running()
         && let Some(core) = core()
     {
+        touched.inside.iter().for_each(|grid| grid.log(core, place));
         log_exact(core, place.epoch, place.node, touched.flags, &touched.runs);
     }
 }

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use trace::{Epoch, ExactRun};
 
+use super::inside::InsideGrid;
+
 /// Where a launch is in the log: its epoch, and the node of its graph, counted from 1 (0: none).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LaunchPlace {
@@ -16,6 +18,15 @@ pub(super) struct LaunchPlace {
     pub node: u32,
 }
 
+/// What is wanted of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Wish {
+    /// Its bytes.
+    pub bytes: bool,
+    /// The races of its threads.
+    pub inside: bool,
+}
+
 /// The bytes of a launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaunchBytes {
@@ -23,6 +34,8 @@ pub(super) struct LaunchBytes {
     pub flags: u32,
     /// The bytes.
     pub runs: Vec<ExactRun>,
+    /// Its grids, if its threads were checked.
+    pub inside: Vec<InsideGrid>,
 }
 
 enum Ticket {
@@ -38,14 +51,29 @@ enum Ticket {
 pub(super) struct Tickets {
     last: u64,
     open: HashMap<u64, Ticket>,
+    /// What is wanted of launches that have not ended.
+    wishes: HashMap<u64, Wish>,
+    /// Grids that were checked, of launches that have not ended.
+    grids: HashMap<u64, Vec<InsideGrid>>,
 }
 
 impl Tickets {
     /// The number of a new launch.
-    pub(super) fn open(&mut self) -> u64 {
+    pub(super) fn open(&mut self, wish: Wish) -> u64 {
         self.last += 1;
         self.open.insert(self.last, Ticket::Fresh);
+        self.wishes.insert(self.last, wish);
         self.last
+    }
+
+    /// What is wanted of a launch.
+    pub(super) fn wish(&self, number: u64) -> Wish {
+        self.wishes.get(&number).copied().unwrap_or_default()
+    }
+
+    /// A grid of a launch was checked.
+    pub(super) fn checked(&mut self, number: u64, grid: InsideGrid) {
+        self.grids.entry(number).or_default().push(grid);
     }
 
     /// The launch is in the log: its bytes, if they are known.
@@ -67,7 +95,9 @@ impl Tickets {
     }
 
     /// The launch has ended: its place with its bytes, if it is known.
-    pub(super) fn ended(&mut self, number: u64, touched: LaunchBytes) -> Option<(LaunchPlace, LaunchBytes)> {
+    pub(super) fn ended(&mut self, number: u64, mut touched: LaunchBytes) -> Option<(LaunchPlace, LaunchBytes)> {
+        self.wishes.remove(&number);
+        touched.inside = self.grids.remove(&number).unwrap_or_default();
         match self.open.remove(&number)? {
             Ticket::Logged(place) => Some((place, touched)),
             Ticket::Fresh => {
@@ -89,8 +119,10 @@ mod tests {
     use super::*;
     use trace::TimelineId;
 
+    const BYTES: Wish = Wish { bytes: true, inside: false };
+
     fn touched(flags: u32) -> LaunchBytes {
-        LaunchBytes { flags, runs: Vec::new() }
+        LaunchBytes { flags, runs: Vec::new(), inside: Vec::new() }
     }
 
     fn place(time: u64) -> LaunchPlace {
@@ -100,7 +132,7 @@ mod tests {
     #[test]
     fn either_end_may_come_first() {
         let mut tickets = Tickets::default();
-        let (one, two) = (tickets.open(), tickets.open());
+        let (one, two) = (tickets.open(BYTES), tickets.open(BYTES));
         assert!(tickets.logged(one, place(1)).is_none() && tickets.any_logged());
         assert!(tickets.ended(two, touched(4)).is_none());
         assert_eq!(tickets.ended(one, touched(2)), Some((place(1), touched(2))));
@@ -109,9 +141,23 @@ mod tests {
     }
 
     #[test]
+    fn grids_come_with_the_launch_that_they_are_of() {
+        let mut tickets = Tickets::default();
+        let both = Wish { bytes: true, inside: true };
+        let (one, two) = (tickets.open(both), tickets.open(BYTES));
+        assert_eq!((tickets.wish(one), tickets.wish(two), tickets.wish(9)), (both, BYTES, Wish::default()));
+        tickets.logged(one, place(1));
+        tickets.logged(two, place(2));
+        (0..2).for_each(|_| tickets.checked(one, InsideGrid::default()));
+        assert_eq!(tickets.ended(two, touched(0)).map(|(_, ended)| ended.inside.len()), Some(0));
+        assert_eq!(tickets.ended(one, touched(0)).map(|(_, ended)| ended.inside.len()), Some(2));
+        assert!(tickets.wishes.is_empty() && tickets.grids.is_empty());
+    }
+
+    #[test]
     fn what_is_not_logged_is_forgotten_when_it_has_ended() {
         let mut tickets = Tickets::default();
-        let (one, two) = (tickets.open(), tickets.open());
+        let (one, two) = (tickets.open(BYTES), tickets.open(BYTES));
         tickets.unlogged(one);
         assert!(tickets.ended(one, touched(0)).is_none());
         assert!(tickets.ended(two, touched(0)).is_none());

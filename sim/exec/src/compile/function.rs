@@ -1,6 +1,8 @@
 //! Compiles one function: the homes of its registers and variables, operands, and the order of its
 //! instructions.
 
+use std::collections::HashMap;
+
 use device_code::ptx::{AddressBase, Body, Function, Instruction, Label, Operand, Space, Type, Variable};
 
 use super::layout::is_dynamic;
@@ -57,6 +59,10 @@ pub(crate) struct Scope<'c, 'm> {
     pub(crate) callees: Vec<Option<u32>>,
     guard: Pred,
     current: Option<&'m Instruction>,
+    /// The numbers of the source positions of the text so far; `u32::MAX`: there is no line.
+    positions: Vec<u32>,
+    /// The last of them at each file and line, which calls that were inlined are named by.
+    last_at: HashMap<(u32, u32), u32>,
     pub(crate) carry: Option<Slot>,
 }
 
@@ -94,6 +100,8 @@ impl<'c, 'm> Scope<'c, 'm> {
             callees: Vec::new(),
             guard: Pred::ALWAYS,
             current: None,
+            positions: Vec::new(),
+            last_at: HashMap::new(),
             carry: None,
         };
         let mut params = 0u32;
@@ -254,11 +262,30 @@ impl<'c, 'm> Scope<'c, 'm> {
 
     fn append(&mut self, mut inst: Inst) {
         inst.guard = self.guard;
-        let location = self.current.and_then(|i| i.location).and_then(|at| self.body.locations.get(at as usize));
-        let location = location.filter(|location| location.line != 0).copied();
-        let location = location.map_or(u32::MAX, |location| self.c.location(location.file, location.line));
+        let location = self.current.and_then(|i| i.location).map_or(u32::MAX, |at| self.position(at as usize));
         let line = self.line();
         self.c.program.push(inst, Origin { line, location });
+    }
+
+    /// The number of a source position of the text. Calls that were inlined stand before what they
+    /// call.
+    fn position(&mut self, at: usize) -> u32 {
+        while self.positions.len() <= at {
+            let Some(location) = self.body.locations.get(self.positions.len()) else { return u32::MAX };
+            let number = match location.line {
+                0 => u32::MAX,
+                line => {
+                    let caller = location.inlined_at.filter(|&(_, line)| line != 0);
+                    let known = caller.and_then(|call| self.last_at.get(&call).copied());
+                    let new = caller.filter(|_| known.is_none()).map(|(file, line)| self.c.location(file, line, None));
+                    let number = self.c.location(location.file, line, known.or(new));
+                    self.last_at.insert((location.file, line), number);
+                    number
+                }
+            };
+            self.positions.push(number);
+        }
+        self.positions[at]
     }
 
     /// Appends a branch to a label.

@@ -149,6 +149,41 @@ fn calls_a_pointer(function: &Function) -> bool {
     code.flat_map(|instruction| &instruction.operands).any(|operand| matches!(operand, Operand::Prototype(_)))
 }
 
+/// A shared variable of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// Its mangled name.
+    pub name: String,
+    /// Bytes from the start of the block's shared memory.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The static shared variables of a kernel and of all functions that it can reach, where the
+/// compiled kernel has them.
+pub fn shared_variables_of(module: &Module, kernel: &str) -> Vec<SharedVariable> {
+    let Some(function) = module.functions.iter().find(|f| f.kernel && module.name(f.name) == kernel) else {
+        return Vec::new();
+    };
+    let layout = SharedLayout::new(module);
+    let mut found = Vec::new();
+    let mut add = |number: usize, function| {
+        for variable in shared_variables(module, function) {
+            if let Some(at) = layout.offset(number, variable.name) {
+                let name = module.name(variable.name).to_owned();
+                found.push(SharedVariable { name, offset: at.into(), size: variable.size() });
+            }
+        }
+    };
+    let own = module.functions.iter().position(|f| std::ptr::eq(f, function)).unwrap_or_default();
+    add(own, function);
+    for number in Calls::new(module).reached(function).into_iter().filter(|&number| number != own) {
+        add(number, &module.functions[number]);
+    }
+    found
+}
+
 /// The shared variables that one function uses, its own and the module's, dynamic ones apart.
 fn shared_variables<'m>(module: &'m Module, function: &'m Function) -> impl Iterator<Item = &'m Variable> {
     let used = symbols(function, |_| true);

@@ -30,7 +30,7 @@ use crate::compile::function::Scope;
 use crate::interface::{CompileError, Linker};
 use crate::module_variables::function_index;
 use crate::observed_order::ProgramOrder;
-use crate::program::{ArgumentHome, Builtin, FunctionCode, LANES, Program, Row, Slot};
+use crate::program::{ArgumentHome, Builtin, FunctionCode, LANES, Program, Row, Slot, SourcePosition};
 use layout::SharedLayout;
 
 /// Instructions that a program may have.
@@ -43,7 +43,7 @@ pub(crate) struct Compiler<'m> {
     pub(crate) program: Program,
     pub(crate) shared: SharedLayout,
     constants: HashMap<u64, Slot>,
-    locations: HashMap<(u32, u32), u32>,
+    locations: HashMap<(u32, u32, Option<u32>), u32>,
 }
 
 impl Program {
@@ -171,15 +171,15 @@ impl<'m> Compiler<'m> {
         slot
     }
 
-    /// The number of a source position.
-    pub(crate) fn location(&mut self, file: u32, line: u32) -> u32 {
-        if let Some(&known) = self.locations.get(&(file, line)) {
+    /// The number of a source position. `caller`: that of the call that was inlined.
+    pub(crate) fn location(&mut self, file: u32, line: u32, caller: Option<u32>) -> u32 {
+        if let Some(&known) = self.locations.get(&(file, line, caller)) {
             return known;
         }
         let number = self.program.locations.len() as u32;
         let name = self.module.file(file).unwrap_or("?").to_owned();
-        self.program.locations.push((name, line));
-        self.locations.insert((file, line), number);
+        self.program.locations.push(SourcePosition { place: (name, line), caller });
+        self.locations.insert((file, line, caller), number);
         number
     }
 

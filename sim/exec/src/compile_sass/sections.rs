@@ -10,7 +10,7 @@ use crate::compile::function::Result;
 use crate::interface::CompileError;
 use crate::machine_module::code_place;
 use crate::operations::build;
-use crate::program::{Builtin, CompiledSection, FunctionCode, Pred, Program};
+use crate::program::{Builtin, CompiledSection, FunctionCode, Pred, Program, SourcePosition};
 
 /// Relocations of an immediate operand by the low word of an address. 0x3e and 0x3f are those of a
 /// kernel that another one launches.
@@ -107,13 +107,17 @@ impl Translation<'_> {
         if self.module.lines.is_empty() {
             return;
         }
-        let Some(line) = self.module.lines.lines(self.section, self.pc).into_iter().next() else { return };
-        let next = self.program.locations.len() as u32;
-        let key = (line.file, line.line);
-        self.location = *self.locations.entry(key.clone()).or_insert(next);
-        if self.location == next {
-            self.program.locations.push(key);
+        // From the outermost call inwards.
+        let mut caller = None;
+        for line in self.module.lines.lines(self.section, self.pc).into_iter().rev() {
+            let next = self.program.locations.len() as u32;
+            let number = *self.locations.entry((line.file.clone(), line.line, caller)).or_insert(next);
+            if number == next {
+                self.program.locations.push(SourcePosition { place: (line.file, line.line), caller });
+            }
+            caller = Some(number);
         }
+        self.location = caller.unwrap_or(u32::MAX);
     }
 
     /// The address that a relocation puts into the instruction, with the relocation's number.

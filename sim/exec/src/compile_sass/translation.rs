@@ -34,7 +34,7 @@ pub(crate) struct Translation<'m> {
     pub(super) temporaries: u32,
     pub(super) temporary_preds: u32,
     pub(super) registers: u32,
-    pub(super) locations: HashMap<(String, u32), u32>,
+    pub(super) locations: HashMap<(String, u32, Option<u32>), u32>,
     pub(super) location: u32,
     /// Jumps whose targets are not compiled yet: instruction, section, byte offset.
     pub(super) jumps: Vec<(u32, usize, u32)>,

@@ -460,6 +460,7 @@ fn matters(op: &Op<'_>) -> bool {
             | Op::ExactPart { .. }
             | Op::ExactOrder { .. }
             | Op::ExactNodes { .. }
+            | Op::Inside { .. }
             | Op::Clock { .. }
             | Op::StreamTaken { .. }
             | Op::NodeCaptured { .. }

@@ -52,7 +52,7 @@ impl CodeQuality {
             let lines = mend.lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>();
             description.push_str(&format!(" This would order them: {}", lines.join(" ")));
         }
-        self.issue(&description, f.hazard.name(), &f.fingerprint, severity(f.confidence, verdict), place);
+        self.issue(&description, f.rule(), &f.fingerprint, severity(f.confidence, verdict), place);
     }
 
     fn breach(&mut self, b: &Breach, verdict: Verdict) {

@@ -28,7 +28,7 @@ impl Annotations {
         // allocation.
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let stacks = [&f.access.stack[..], &f.previous.stack, memory];
-        let title = format!("StreamSan: {} ({})", f.hazard.name(), f.confidence.name());
+        let title = format!("StreamSan: {} ({})", f.rule(), f.confidence.name());
         let plain = text::finding(f, text::Style::default());
         self.annotate(level, stacks.into_iter().find_map(site_frame), &title, &plain);
     }

@@ -76,12 +76,11 @@ impl Junit {
 
     fn finding(&mut self, f: &Finding, verdict: Verdict) {
         let at = |stack| site(stack).unwrap_or_else(|| "unknown place".into());
-        let name =
-            format!("{} {} after {} [{}]", f.hazard.name(), at(&f.access.stack), at(&f.previous.stack), f.fingerprint);
+        let name = format!("{} {} after {} [{}]", f.rule(), at(&f.access.stack), at(&f.previous.stack), f.fingerprint);
         let status = match verdict {
             Verdict::Fails => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_type(f.hazard.name()).set_message(text::headline(f));
+                status.set_type(f.rule()).set_message(text::headline(f));
                 let cause = self.causes.iter().find(|cause| cause.fingerprint == f.cause);
                 let cause = cause
                     .map_or_else(String::new, |c| format!("Cause {} ({}): {}\n", c.fingerprint, c.kind, c.missing));

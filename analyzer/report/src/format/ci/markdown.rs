@@ -54,7 +54,7 @@ impl Markdown {
             return;
         }
         let latent = if f.latent { ", latent" } else { "" };
-        let name = format!("**{}** ({}{latent})", f.hazard.name(), f.confidence.name());
+        let name = format!("**{}** ({}{latent})", f.rule(), f.confidence.name());
         let sides = [&f.access, &f.previous].map(|side| {
             let at = self.place(&side.stack);
             let what = escaped(&short::what(side));

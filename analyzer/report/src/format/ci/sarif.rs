@@ -11,6 +11,7 @@ use crate::cause::RootCause;
 use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
+use crate::words::FindingKind;
 use detect::race::Hazard;
 use serde_json::{Map, Value, json};
 use symbols::frame::{Frame, FrameKind};
@@ -55,15 +56,23 @@ const FORBIDDEN: [(RuleKind, &str, &str, &str); 3] = [
     ),
 ];
 
+/// The rule of races inside kernels: its name, what it says, what helps.
+const IN_KERNEL: (&str, &str, &str) = (
+    "RaceInsideKernel",
+    "Two threads of one kernel access the same bytes, one of them writes, and nothing orders the two.",
+    "Order the two threads: with a barrier of the warp, the block or the grid, or with a release and an acquire.",
+);
+
 /// Where the documentation is as a site (`scripts/site`), told when the product is built; without
 /// it, rules name no address.
 const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
 
 /// The pages of the rules in the documentation.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("read-after-write", include_str!("../../../../../docs/findings/read-after-write.md")),
     ("write-after-write", include_str!("../../../../../docs/findings/write-after-write.md")),
     ("write-after-read", include_str!("../../../../../docs/findings/write-after-read.md")),
+    ("race-inside-kernel", include_str!("../../../../../docs/findings/race-inside-kernel.md")),
     ("forbidden-default-stream", include_str!("../../../../../docs/findings/forbidden-default-stream.md")),
     ("forbidden-sync", include_str!("../../../../../docs/findings/forbidden-sync.md")),
     ("forbidden-unnamed-stream", include_str!("../../../../../docs/findings/forbidden-unnamed-stream.md")),
@@ -87,7 +96,10 @@ impl Sarif {
     }
 
     fn result(&self, f: &Finding, verdict: Verdict) -> Value {
-        let rule = RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default();
+        let rule = match f.in_kernel {
+            Some(_) => RULES.len() + FORBIDDEN.len(),
+            None => RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default(),
+        };
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
         let locations: Vec<Value> = place.map(|frame| self.location(frame)).into_iter().collect();
@@ -99,6 +111,14 @@ impl Sarif {
                 location["message"] = json!({ "text": what });
                 related.push(location);
             }
+        }
+        if f.in_kernel.is_some()
+            && let Some(frame) = at(&f.access.launched)
+        {
+            let mut location = self.location(frame);
+            location["id"] = (related.len() + 1).into();
+            location["message"] = json!({ "text": "the kernel was launched here" });
+            related.push(location);
         }
         for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
             if let Some(inside) = &side.inside {
@@ -135,7 +155,7 @@ impl Sarif {
         }
         advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
         let mut result = json!({
-            "ruleId": f.hazard.name(),
+            "ruleId": f.rule(),
             "ruleIndex": rule,
             "kind": "fail",
             "level": if verdict == Verdict::Passes { "warning" } else { "error" },
@@ -271,6 +291,16 @@ impl Sarif {
                 "properties": { "tags": ["cuda", "convention"], "precision": "very-high" },
             })
         });
+        let (id, (name, text, help)) = (FindingKind::RaceInsideKernel.name(), IN_KERNEL);
+        let in_kernel = json!({
+            "id": id,
+            "name": name,
+            "shortDescription": { "text": "Data race between threads of one kernel" },
+            "fullDescription": { "text": text },
+            "help": { "text": help, "markdown": help_page(id) },
+            "defaultConfiguration": { "level": "error" },
+            "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "very-high" },
+        });
         let rules: Vec<Value> = RULES
             .iter()
             .map(|(hazard, name, text)| {
@@ -288,6 +318,7 @@ impl Sarif {
                 })
             })
             .chain(forbidden)
+            .chain(std::iter::once(in_kernel))
             .map(|mut rule| {
                 if let Some(site) = SITE {
                     rule["helpUri"] = page_address(site, rule["id"].as_str().unwrap_or_default()).into();
@@ -389,6 +420,7 @@ mod tests {
     #[test]
     fn each_rule_has_a_page() {
         let rules = RULES.iter().map(|(hazard, ..)| hazard.name()).chain(FORBIDDEN.iter().map(|rule| rule.0.name()));
+        let rules = rules.chain([FindingKind::RaceInsideKernel.name()]);
         for rule in rules {
             let page = help_page(rule);
             assert!(page.starts_with(&format!("# {rule}\n")) && page.contains("## Mend it"), "{rule}: {page}");

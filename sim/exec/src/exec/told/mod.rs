@@ -112,6 +112,16 @@ fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)
     }
 }
 
+/// Whether the addresses of lanes go upwards, so that no two are the same.
+fn apart(mask: u32, addresses: &[u64; LANES]) -> bool {
+    let (mut last, mut upwards) = (None, true);
+    each(mask, |l| {
+        upwards &= last < Some(addresses[l]);
+        last = Some(addresses[l]);
+    });
+    upwards
+}
+
 #[allow(clippy::too_many_arguments, reason = "what an access is")]
 fn tell(
     w: &mut Warp<'_>,
@@ -130,13 +140,17 @@ fn tell(
             // SAFETY: the addresses were checked, and one thread runs all blocks of such a
             // launch.
             let old = unsafe { std::slice::from_raw_parts(hosts[l] as *const u8, size as usize) };
-            let new = words[l].iter().flat_map(|word| word.to_le_bytes());
-            unchanged |= u32::from(old.iter().copied().eq(new.take(size as usize))) << l;
+            let mut new = [0; 32];
+            for (to, word) in new.chunks_exact_mut(8).zip(&words[l]) {
+                to.copy_from_slice(&word.to_le_bytes());
+            }
+            unchanged |= u32::from(new.get(..size as usize) == Some(old)) << l;
         });
-        alike = (0..LANES).filter(|l| mask >> l & 1 != 0).all(|l| {
-            let before = (0..l).filter(|other| mask >> other & 1 != 0);
-            before.into_iter().all(|other| asked[other] != asked[l] || words[other] == words[l])
-        });
+        alike = apart(mask, asked)
+            || (0..LANES).filter(|l| mask >> l & 1 != 0).all(|l| {
+                let before = (0..l).filter(|other| mask >> other & 1 != 0);
+                before.into_iter().all(|other| asked[other] != asked[l] || words[other] == words[l])
+            });
     }
     let mut places = [(Memory::Global, 0); LANES];
     let mut left = 0u32;

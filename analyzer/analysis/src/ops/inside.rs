@@ -1,0 +1,58 @@
+//! What was found inside a launch ([`trace::Op::Inside`]): its races go to the findings, and what
+//! was not checked to the coverage.
+//!
+//! Owns the words for what was not checked.
+
+use crate::process::facts::ProcessFacts;
+use crate::process::state::ProcessState;
+use detect::memory::Site;
+use trace::DecodeError;
+use trace::op::inside::{ReadInside, inside_flags};
+
+/// Takes in what was found inside the launch of a site: an entry for each grid that it ran.
+#[cold]
+pub(super) fn take(
+    state: &mut ProcessState,
+    facts: &ProcessFacts,
+    found: Vec<Result<ReadInside, DecodeError>>,
+    site: &Site,
+) {
+    let coverage = &mut state.coverage;
+    coverage.launches_inside += u64::from(!found.is_empty());
+    for inside in found {
+        let inside = match inside {
+            Ok(inside) => inside,
+            Err(error) => {
+                let kernel = facts.names.kernel(site.kernel).map_or("?", |kernel| &kernel.name);
+                let kernel = facts.stacks.demangle(kernel);
+                let line = format!("the inside of a launch of kernel {kernel}: its record is damaged: {error}");
+                add(&mut coverage.unchecked, line);
+                continue;
+            }
+        };
+        let name = facts.stacks.demangle(&inside.kernel);
+        if inside.flags & inside_flags::NOT_RUN != 0 {
+            add(&mut coverage.unchecked, format!("the inside of kernel {name}, which did not run"));
+        }
+        if inside.flags & inside_flags::FAILED != 0 {
+            add(&mut coverage.unchecked, format!("the inside of kernel {name} behind the fault that ended it"));
+        }
+        for (what, count) in [
+            ("accesses of textures and surfaces", inside.textures),
+            ("pairs of lanes or of atomics that machine code does not say enough of", inside.unsaid),
+            ("accesses that were joined for their number", inside.widened),
+            ("races beyond the first 128 of a launch", inside.more),
+        ] {
+            if count > 0 {
+                *coverage.inside_left.entry(what.to_owned()).or_default() += count;
+            }
+        }
+        state.inside.add(&inside, site, &state.memory);
+    }
+}
+
+fn add(lines: &mut Vec<String>, line: String) {
+    if !lines.contains(&line) {
+        lines.push(line);
+    }
+}

@@ -1,0 +1,314 @@
+//! A race of two threads of one kernel: the finding made of a raw race, and the sentences of its
+//! advice.
+//!
+//! Owns both. The memory model is that of `sim/races`.
+
+use crate::call_site::{site, site_frame};
+use crate::elaborate::{Elaborator, called};
+use crate::finding::DYNAMIC;
+use crate::fingerprint;
+use crate::model::{
+    Actor, Finding, GateStatus, InKernel, MendingLines, SharedArray, Side, Synchronisation, ThreadPlace,
+};
+use crate::words::{Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, Verb};
+use detect::confidence::{Confidence, Weakness};
+use detect::inside::RawInside;
+use detect::memory::Precision;
+use detect::race::Hazard;
+use symbols::frame::{Frame, FrameKind};
+use trace::op::inside::{InsideGrade, InsideKind, InsideRemedy, InsideScope, ReadSide};
+
+impl Elaborator<'_> {
+    /// Resolves a race inside a kernel.
+    pub fn in_kernel(&mut self, raw: &RawInside) -> Finding {
+        let race = &raw.race;
+        let sides = race.sides.each_ref();
+        let [previous, access] = sides.map(|side| self.thread_side(side, raw));
+        let hazard = match sides.map(|side| side.kind) {
+            [InsideKind::Read, _] => Hazard::WriteAfterRead,
+            [_, InsideKind::Write] => Hazard::WriteAfterWrite,
+            _ => Hazard::ReadAfterWrite,
+        };
+        let (confidence, weakness) = match race.grade {
+            InsideGrade::Benign => (Confidence::Possible, Some(Weakness::SameValue)),
+            InsideGrade::Possible => (Confidence::Possible, Some(Weakness::Unpromised)),
+            InsideGrade::Likely => (Confidence::Likely, None),
+            InsideGrade::Certain => (Confidence::Certain, None),
+        };
+        let shared = race.shared.as_ref().map(|(name, begins, size)| SharedArray {
+            name: match (name.as_str(), size) {
+                ("", 0) => String::new(),
+                ("", _) => DYNAMIC.to_owned(),
+                (name, _) => unadorned(&self.stacks.demangle(name)),
+            },
+            offset: *begins,
+            size: *size,
+            byte: race.address.wrapping_sub(u64::from(*begins)),
+        });
+        let variable = race.global.as_ref().map(|(name, byte, size)| SharedArray {
+            name: self.stacks.demangle(name),
+            offset: 0,
+            size: *size,
+            byte: u64::from(*byte),
+        });
+        let place = shared.as_ref().or(variable.as_ref().filter(|_| raw.allocation.is_none()));
+        let from = place.map_or(race.address.wrapping_sub(raw.base), |place| place.byte);
+        let in_kernel = InKernel {
+            grade: match race.grade {
+                InsideGrade::Benign => KernelGrade::Benign,
+                InsideGrade::Possible => KernelGrade::Possible,
+                InsideGrade::Likely => KernelGrade::Likely,
+                InsideGrade::Certain => KernelGrade::Certain,
+            },
+            code: if raw.machine { KernelCode::Machine } else { KernelCode::Ptx },
+            threads: sides.map(|side| ThreadPlace {
+                block: side.block,
+                thread: side.thread,
+                scope: match side.scope {
+                    InsideScope::Weak => None,
+                    InsideScope::Block => Some(KernelScope::Block),
+                    InsideScope::Cluster => Some(KernelScope::Cluster),
+                    InsideScope::Device => Some(KernelScope::Device),
+                },
+                asynchronous: side.asynchronous,
+            }),
+            shared,
+            variable,
+            address: race.address,
+            grid: raw.grid,
+            block: raw.block,
+            launches: raw.launches,
+            graph: self.frames(raw.site.launched).to_vec(),
+        };
+        let mut finding = Finding {
+            identity: Default::default(),
+            fingerprint: String::new(),
+            standing: GateStatus::New,
+            hazard,
+            kind: FindingKind::RaceInsideKernel,
+            confidence,
+            weakness,
+            established: Established::Exact,
+            doubts: Vec::new(),
+            latent: false,
+            host: false,
+            internal: false,
+            count: raw.count,
+            pid: self.names.process.pid,
+            origin: self.names.process.name(),
+            processes: Vec::new(),
+            occurrences: Vec::new(),
+            programs: Vec::new(),
+            synchronisation: advice(race.remedy, &previous, &access, &in_kernel),
+            access: Side { from, to: from + 1, ..access },
+            previous: Side { from, to: from + 1, ..previous },
+            allocation: raw.allocation.as_ref().map(|a| self.memory(a)),
+            previous_allocation: None,
+            from,
+            to: from + 1,
+            in_kernel: Some(in_kernel),
+            scene: Default::default(),
+            cause: String::new(),
+        };
+        finding.identity = fingerprint::in_kernel(&finding);
+        finding
+    }
+
+    /// One side: the lines inside the kernel are its stack, and the host's stack is where it was
+    /// launched.
+    fn thread_side(&mut self, side: &ReadSide, raw: &RawInside) -> Side {
+        let site = &raw.site;
+        let kernel = self.stacks.demangle(&raw.kernel);
+        let function = if side.function.is_empty() { kernel.clone() } else { self.stacks.demangle(&side.function) };
+        let last = side.frames.len().saturating_sub(1);
+        let mut stack: Vec<Frame> = Vec::new();
+        for (at, (file, line)) in side.frames.iter().enumerate() {
+            let inlined = at < last;
+            stack.push(Frame {
+                kind: FrameKind::Native,
+                function: if inlined { "(an inlined function)".to_owned() } else { function.clone() },
+                file: Some(file.clone()).filter(|file| !file.is_empty()),
+                line: Some(*line),
+                module: None,
+                address: u64::from(side.at),
+                inlined,
+                source: self.stacks.source(file, *line),
+            });
+        }
+        if stack.is_empty() {
+            let what =
+                if raw.machine { format!("offset {:#x}", side.at) } else { format!("line {} of the PTX", side.at) };
+            stack.push(Frame {
+                kind: FrameKind::Native,
+                function: format!("{function}, {what}"),
+                file: None,
+                line: None,
+                module: None,
+                address: u64::from(side.at),
+                inlined: false,
+                source: None,
+            });
+        }
+        let launch = self.frames(site.stack).to_vec();
+        Side {
+            actor: Actor::Kernel,
+            verb: match (side.kind, side.scope) {
+                (InsideKind::Read, InsideScope::Weak) => Verb::Reads,
+                (InsideKind::Write, InsideScope::Weak) => Verb::Writes,
+                (InsideKind::Read, _) => Verb::ReadsAtomically,
+                (InsideKind::Write, _) => Verb::WritesAtomically,
+                (InsideKind::Atomic, _) => Verb::UpdatesAtomically,
+            },
+            does_both: false,
+            arguments: Vec::new(),
+            to_output: false,
+            guessed: false,
+            call: called(&launch, self.names.call(site.call)),
+            seen_by: String::new(),
+            kernel: Some(kernel),
+            symbol: raw.kernel.clone(),
+            operator: None,
+            stream: self.stream(site.stream),
+            thread: self.names.thread(site.thread).map(|(tid, name)| (tid, name.to_string())),
+            node: site.node.checked_sub(1),
+            param: None,
+            through: String::new(),
+            from: 0,
+            to: 0,
+            precision: Precision::Exact,
+            gaps: String::new(),
+            stack,
+            launched: launch,
+            started: Vec::new(),
+            regions: self.regions.names(site.region),
+            process: None,
+            inside: None,
+        }
+    }
+}
+
+/// A name without the type that a demangled template begins with.
+fn unadorned(name: &str) -> String {
+    name.strip_prefix("void ").unwrap_or(name).to_owned()
+}
+
+/// The frames of the two sides whose lines an order belongs between: in the function that both were
+/// called from, if they were inlined into one.
+fn apart<'a>(previous: &'a [Frame], access: &'a [Frame]) -> (&'a [Frame], &'a [Frame]) {
+    let place = |frame: &Frame| (frame.file.clone(), frame.line);
+    let mut outwards = previous.iter().rev().zip(access.iter().rev());
+    let same = outwards.position(|(one, other)| place(one) != place(other));
+    let Some(same) = same else { return (previous, access) };
+    let from = |stack: &'a [Frame]| &stack[stack.len() - 1 - same..];
+    let (one, other) = (from(previous), from(access));
+    // The kernel itself, or another function that both are in.
+    if same == 0 && one.len().min(other.len()) > 0 && one[0].function != other[0].function {
+        return (previous, access);
+    }
+    (one, other)
+}
+
+/// What is missing, and what would order the two.
+fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) -> Synchronisation {
+    let at = |stack: &[Frame]| site(stack).unwrap_or_else(|| "an unknown place".to_owned());
+    let (one, other) = apart(&previous.stack, &access.stack);
+    let (first, then) = (at(one), at(other));
+    let one_line = first == then;
+    let line = |stack: &[Frame]| site_frame(stack).map(|frame| (frame.file.clone(), frame.line));
+    let is_loop = line(one).zip(line(other)).is_some_and(|(one, other)| one.0 == other.0 && one.1 > other.1);
+    let between = match (one_line, is_loop) {
+        (true, _) => format!("between two executions of {first}, or of its parts"),
+        (_, true) => format!("between {first} and the next {then}"),
+        _ => format!("between {first} and {then}"),
+    };
+    // A race between blocks at one line mostly adds to one place.
+    let adds = one_line && k.threads.iter().all(|thread| thread.scope.is_none());
+    let plain = match k.threads.map(|thread| thread.scope.is_some()) {
+        [false, true] => &first,
+        _ => &then,
+    };
+    let narrow = match k.threads.map(|thread| thread.scope) {
+        [Some(KernelScope::Device), _] => &then,
+        _ => &first,
+    };
+    let (missing, lines) = match remedy {
+        InsideRemedy::WarpBarrier => (
+            format!(
+                "The threads are lanes of one warp, which need not execute together, and no barrier of the warp is {between}."
+            ),
+            vec![format!("__syncwarp();  // {between}, by all lanes that take part (or give it their mask)")],
+        ),
+        InsideRemedy::BlockBarrier if adds => (
+            format!("The threads are of one block, and no barrier of all its threads is {between}."),
+            vec![
+                format!("__syncthreads();  // {between}, by all threads of the block"),
+                format!(
+                    "atomicAdd(...)  // or another atomic operation in place of both, at {first}, if they update one value"
+                ),
+            ],
+        ),
+        InsideRemedy::BlockBarrier => (
+            format!("The threads are of one block, and no barrier of all its threads is {between}."),
+            vec![format!("__syncthreads();  // {between}, by all threads of the block")],
+        ),
+        InsideRemedy::AwaitCopy => (
+            format!("One of the two is an asynchronous copy, and its end is not awaited {between}."),
+            vec![
+                format!("__pipeline_wait_prior(0);  // {between}, by the thread that copies (cp.async.wait_group)"),
+                "__syncthreads();  // behind it, where another thread uses what was copied".to_owned(),
+            ],
+        ),
+        InsideRemedy::WiderScope => (
+            format!(
+                "Both are atomic, but the scope of one does not include the other's thread: {narrow} is too narrow."
+            ),
+            vec![
+                format!("atomicAdd(...)  // not ..._block, at {narrow}"),
+                "cuda::atomic_ref<T, cuda::thread_scope_device>  // or: .gpu in PTX".to_owned(),
+            ],
+        ),
+        InsideRemedy::Atomic => (
+            format!("One of the two is atomic and the other is not: {plain} is a plain access, and nothing orders it."),
+            vec![
+                format!(
+                    "atomicAdd(...), atomicExch(...)  // or cuda::atomic_ref, in place of the plain access at {plain}"
+                ),
+                format!("__syncthreads();  // or, within one block, {between}"),
+            ],
+        ),
+        InsideRemedy::ClusterBarrier => (
+            format!("The threads are of two blocks of one cluster, and no barrier of the cluster is {between}."),
+            vec![format!("cooperative_groups::this_cluster().sync();  // {between}")],
+        ),
+        InsideRemedy::ReleaseAcquire if adds => (
+            format!("The threads are of different blocks, which nothing orders {between}."),
+            vec![format!("atomicAdd(...)  // or another atomic operation in place of both, at {first}")],
+        ),
+        InsideRemedy::ReleaseAcquire => (
+            format!(
+                "The threads are of different blocks: no release behind one is met by an acquire before the other, {between}."
+            ),
+            vec![
+                format!("__threadfence();  // behind {first}, before the flag or counter that tells of it"),
+                format!("__threadfence();  // before {then}, behind the atomic operation that reads the flag"),
+                format!("cooperative_groups::this_grid().sync();  // or, in a cooperative launch, {between}"),
+            ],
+        ),
+    };
+    let mut facts = Vec::new();
+    match k.grade {
+        KernelGrade::Benign => facts.push(
+            "A write leaves the value that was there: the memory model calls it a race, and it does no harm as long as \
+             all threads write one value."
+                .to_owned(),
+        ),
+        KernelGrade::Possible => facts.push(
+            "The lanes executed together, an access is volatile, a compare-and-swap checks what was read, or the two have \
+             different sizes: many devices order that, and the memory model does not promise it."
+                .to_owned(),
+        ),
+        KernelGrade::Likely => facts.push("One of the two is volatile, which orders nothing by itself.".to_owned()),
+        KernelGrade::Certain => {}
+    }
+    Synchronisation { facts, missing, mend: vec![MendingLines { api: Api::Runtime, lines }] }
+}
