@@ -233,7 +233,7 @@ mod tests {
 
     /// Pointers to 1 MiB blocks, in no order.
     fn block(number: u64) -> u64 {
-        0x7f00_0000_0000 + (number * 37 % 509 << 20)
+        0x7f00_0000_0000 + ((number * 37 % 509) << 20)
     }
 
     /// Launches a kernel once; whether it took the bytes of others. They are what an evaluation
