@@ -5,8 +5,8 @@
 //! a register may hold the place of a variable and an index in one number (`LDC R5, c[0x3][R0]`
 //! with `R0 = 4 * i + 0x40`). `ranges/extent/constant_bank.rs` finds the variables behind the
 //! bytes. What is read is unknown, apart from pointers, whose place is kept. The other banks hold
-//! what a program can not write: parameters (0), literals and jump tables (2), addresses (4). Owns loads of
-//! parameters, too.
+//! what a program can not write: parameters (0), literals and jump tables (2), addresses (4). Owns
+//! loads of parameters, too.
 
 use super::Lower;
 use crate::ir::{AccessKind, Addr, ConstantBank, Mem, MemSpace, Op, Reason, Special, Src, SrcOperand, Var};

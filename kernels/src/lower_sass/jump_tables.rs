@@ -6,8 +6,8 @@
 //! image list the targets of each such jump.
 //!
 //! Owns the words of such tables, as a choice by the place in the table, and the jump, as branches
-//! on the loaded word. What the word is follows from the choice wherever the launch decides it, also
-//! if the load stands in front of a loop.
+//! on the loaded word. What the word is follows from the choice wherever the launch decides it,
+//! also if the load stands in front of a loop.
 
 use super::Lower;
 use crate::ir::jump_table::{MAX_WAYS, chain};

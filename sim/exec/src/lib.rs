@@ -13,15 +13,16 @@
 //!
 //! # Files
 //!
-//! `interface` is the boundary to the driver, `observed_order` its part about order. `compile` turns PTX into a `program`, `compile_sass`
-//! machine code; `module_variables` and `machine_module` lay out the variables, `launch_constants`
-//! what the driver tells machine code, `device_work` what the threads of a grid keep that launch
-//! work themselves. A launch goes from `grid` to `cluster`, `block` and `warp`, which share its
-//! `env`, and from there to the functions in `exec` (and `exec_sass`), one for each instruction.
-//! `float` and `printf` are arithmetic and text without state. `operations` is the table of
-//! what an instruction can be, and says of each operation what there is to know. `program` and
-//! `warp` know each other (an instruction is a function of a warp). `exec` uses all of these and
-//! is used by `compile`, `compile_sass`, `exec_sass` and `operations` only.
+//! `interface` is the boundary to the driver, `observed_order` its part about order. `compile`
+//! turns PTX into a `program`, `compile_sass` machine code; `module_variables` and `machine_module`
+//! lay out the variables, `launch_constants` what the driver tells machine code, `device_work` what
+//! the threads of a grid keep that launch work themselves. A launch goes from `grid` to `cluster`,
+//! `block` and `warp`, which share its `env`, and from there to the functions in `exec` (and
+//! `exec_sass`), one for each instruction. `float` and `printf` are arithmetic and text without
+//! state. `operations` is the table of what an instruction can be, and says of each operation what
+//! there is to know. `program` and `warp` know each other (an instruction is a function of a warp).
+//! `exec` uses all of these and is used by `compile`, `compile_sass`, `exec_sass` and `operations`
+//! only.
 //!
 //! # Addresses
 //!

@@ -3,16 +3,17 @@
 //! Owns the judgement on each access. Flags and locks in memory order it if the launch acquires
 //! before it, or releases behind it (PTX ISA, "Memory Consistency Model"):
 //!
-//! - *acquired*: its warp, or its block in front of a barrier, has read a word by a strong access of
-//!   the device or the system, with an acquire behind the read, and has not given the word back by a
-//!   strong store since. If the word is memory of the host and the scope is the system's, the host
-//!   may have told of the bytes;
+//! - *acquired*: its warp, or its block in front of a barrier, has read a word by a strong access
+//!   of the device or the system, with an acquire behind the read, and has not given the word back
+//!   by a strong store since. If the word is memory of the host and the scope is the system's, the
+//!   host may have told of the bytes;
 //! - *released*: its warp, or another one of the block behind a barrier, has released it behind the
-//!   access: a fence of the device or the system and a strong store, or a store with that order. The
-//!   fence may be in front of the barrier, if its own warp executes it, and the store behind it;
-//! - *told*: the same with the scope of the system. Behind a fence of the system any store of
-//!   one lane to memory of the host counts, because programs use plain ones. What another block has released and this
-//!   one may have acquired is told, too.
+//!   access: a fence of the device or the system and a strong store, or a store with that order.
+//!   The fence may be in front of the barrier, if its own warp executes it, and the store behind
+//!   it;
+//! - *told*: the same with the scope of the system. Behind a fence of the system any store of one
+//!   lane to memory of the host counts, because programs use plain ones. What another block has
+//!   released and this one may have acquired is told, too.
 //!
 //! Only what is surely none of these is marked: warps count as one thread, an acquire as one of all
 //! that was released until then. Launches in clusters, and programs without such instructions, are

@@ -1,5 +1,5 @@
-//! Switches over parameters, which are jump tables in machine code: a launch is predicted to take the
-//! way that it takes, to the byte.
+//! Switches over parameters, which are jump tables in machine code: a launch is predicted to take
+//! the way that it takes, to the byte.
 
 use serde_json::Value;
 use tests::{build, oracle, run};

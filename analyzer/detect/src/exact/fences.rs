@@ -1,11 +1,11 @@
 //! What a measured launch did to order its accesses for others.
 //!
 //! Owns what follows from it. Code and launch say which locks are held during an access, which
-//! flags tell of it, and whether the kernel may tell the host ([`super::locks`], `kernels`). They do
-//! not say which of its fences a launch executes: a parameter may choose one, or a word in memory.
-//! The simulated GPU does ([`trace::exact_order`]): it names the bytes of which some access was not
-//! acquired, not released, or told to nobody. Such an access is under no lock, or handed over by no
-//! flag, and a message of its own launch does not excuse a touch of the host.
+//! flags tell of it, and whether the kernel may tell the host ([`super::locks`], `kernels`). They
+//! do not say which of its fences a launch executes: a parameter may choose one, or a word in
+//! memory. The simulated GPU does ([`trace::exact_order`]): it names the bytes of which some access
+//! was not acquired, not released, or told to nobody. Such an access is under no lock, or handed
+//! over by no flag, and a message of its own launch does not excuse a touch of the host.
 
 use super::compare::{PredictedBytes, reach};
 use super::locks::part_of;
@@ -117,8 +117,8 @@ fn without(HeldLock(words, role): HeldLock, acquire: bool, release: bool) -> Opt
     Some(HeldLock(words, left))
 }
 
-/// Whether something rests on the order that a launch of these accesses makes. `signals`: its kernel
-/// can tell the host of them.
+/// Whether something rests on the order that a launch of these accesses makes. `signals`: its
+/// kernel can tell the host of them.
 pub fn matters(predicted: &Evaluated, signals: bool) -> bool {
     let is_order = |lock: &HeldLock| lock.1 != LockRole::Claims;
     let ordered = |e: &Effect| e.lock.iter().chain(&e.if_fenced).any(is_order);

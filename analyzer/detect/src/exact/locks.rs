@@ -19,8 +19,8 @@ struct Part<'a> {
     exact: bool,
 }
 
-/// Marks the measured effects that must have been made under a lock. `ordered`: the measurement tells
-/// which fences were executed, so locks count that need some which the launch may leave out.
+/// Marks the measured effects that must have been made under a lock. `ordered`: the measurement
+/// tells which fences were executed, so locks count that need some which the launch may leave out.
 pub fn mark(known: &Evaluated, ordered: bool, image: ImageId, memory: &mut Allocations, measured: &mut Vec<Effect>) {
     if known.knowledge == Knowledge::Unknown || known.effects.iter().all(|e| lock_of(e, ordered).is_none()) {
         return;

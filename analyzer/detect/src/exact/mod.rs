@@ -6,12 +6,12 @@
 //!
 //! The files in the order of use: `pending` holds records back until a launch is measured,
 //! `measured` turns measured runs into effects, `atomics` corrects the kinds of atomic loads and
-//! stores, `locks` notes which were made under a lock, and `fences` which of them the launch did not
-//! order by its fences. `compare` and `oracle` hold predictions
-//! against measurements for `--exact-compare`, with `byte_set` as their arithmetic. `confirm`
-//! checks findings by measurement for `--confirm`, `settle` decides which launches need no
-//! measuring, and `learned` keeps measured ranges for later runs. `measuring` puts these together
-//! for the simulated GPU, which measures by itself.
+//! stores, `locks` notes which were made under a lock, and `fences` which of them the launch did
+//! not order by its fences. `compare` and `oracle` hold predictions against measurements for
+//! `--exact-compare`, with `byte_set` as their arithmetic. `confirm` checks findings by measurement
+//! for `--confirm`, `settle` decides which launches need no measuring, and `learned` keeps measured
+//! ranges for later runs. `measuring` puts these together for the simulated GPU, which measures by
+//! itself.
 //!
 //! `atomics`, `compare`, `oracle` and `learned` know `measured`, which defines a run. `atomics`
 //! uses `compare`'s rule of where a predicted effect may be, and `oracle` collects its verdicts.

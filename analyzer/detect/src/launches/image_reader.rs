@@ -460,18 +460,12 @@ impl Known {
             }
         };
         let bytes = bytes_of(&a.extent, origin);
-        let why = match a.extent {
-            Extent::Unknown { reason } => Some(reason),
-            Extent::Bounded { .. } => None,
-        };
+        let why = if let Extent::Unknown { reason } = a.extent { Some(reason) } else { None };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let of = |lock: &kernels::Lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role);
         let (lock, if_fenced) = (a.lock.as_ref().map(of), a.if_fenced.as_ref().map(of));
         let &KernelAccess { at, voted, looked_up, selection, early, .. } = a;
         effects.push(Effect {
-            base,
-            kind,
-            bytes,
             at,
             why,
             constant,
@@ -481,7 +475,7 @@ impl Known {
             if_fenced,
             selection,
             early,
-            untold: false,
+            ..Effect::new(base, kind, bytes)
         });
     }
 }
