@@ -138,8 +138,8 @@ pub fn of_cause(kind: &str, after: &[Frame], before: &[Frame]) -> String {
 }
 
 /// The identity of a race of two threads of one kernel: its lines, whichever instance of a template
-/// and whichever launch showed it. A trace has no source text of lines inside kernels, so what stays
-/// when lines move is made of functions and files only.
+/// and whichever launch showed it. A trace has no source text of lines inside kernels, so what
+/// stays when lines move is made of functions and files only.
 pub(crate) fn in_kernel(f: &Finding) -> Identity {
     let of = |exact| {
         let mut hash = Fnv::new(exact, false);

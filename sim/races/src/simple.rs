@@ -95,11 +95,13 @@ fn read(shadow: &mut Shadow, address: u64, now: &Access, thread: &Thread) -> boo
                 *first = *now;
                 return true;
             }
-            [first, second] if first.is(Access::WRITE) && behind(first) => {
-                if second.flags == 0 || !second.is(Access::WRITE) && behind(second) {
-                    *second = *now;
-                    return true;
-                }
+            [first, second]
+                if first.is(Access::WRITE)
+                    && behind(first)
+                    && (second.flags == 0 || !second.is(Access::WRITE) && behind(second)) =>
+            {
+                *second = *now;
+                return true;
             }
             [first, second] if second.flags == 0 && behind(first) => {
                 *first = *now;

@@ -272,6 +272,16 @@ fn a_recorded_run_has_the_same_findings() {
 }
 
 #[test]
+fn a_kernel_that_fails_is_not_checked_to_its_end() {
+    let Some(program) = compiled() else { return };
+    let (mut streamsan, _) = command("broken", &program, "ptx", &["--inside"], &["broken"]);
+    let ended = run::end(&mut streamsan);
+    assert_eq!(ended.code(), Some(70), "{}", ended.err);
+    let said = "ERROR: not checked: the inside of kernel broken(int*, int*) behind the fault that ended it";
+    assert!(ended.err.contains(said), "{}", ended.err);
+}
+
+#[test]
 fn without_the_simulated_gpu_it_is_refused() {
     for words in [&["run", "--inside", "--", "true"][..], &["record", "--inside", "-o", "x", "--", "true"]] {
         let ended = run::end(&mut run::streamsan(words));

@@ -2,6 +2,7 @@
 //
 //   inside racy|mended KERNEL...    launches these; without names all, and prints each name
 //   inside silent KERNEL...
+//   inside broken                   one that writes where no memory is
 //
 // The lines of a race end in `// NAME: one` and `// NAME: other`.
 
@@ -401,6 +402,11 @@ __global__ void cub_warp(int* d, int* f) {
     f[G] = sum + before;
 }
 
+__global__ void broken(int* d, int* f) {
+    d[T] = T;
+    if (f && T == 3) *(volatile int*)8 = 1;
+}
+
 typedef void (*Kernel)(int*, int*);
 struct Case {
     const char* name;
@@ -458,6 +464,15 @@ int main(int count, char** words) {
     check(cudaMalloc(&f, 4096 * sizeof(int)));
     int values[4096];
     for (int i = 0; i < 4096; i++) values[i] = i * 7 % 1021 + 13;
+    if (!strcmp(words[1], "broken")) {
+        // Its parameters are known from a first launch, for the second one may fail before its
+        // call returns.
+        broken<<<1, 32>>>(d, nullptr);
+        check(cudaDeviceSynchronize());
+        broken<<<1, 32>>>(d, f);
+        puts(cudaGetErrorString(cudaDeviceSynchronize()));
+        return 0;
+    }
     const Case* cases = silent ? SILENT : RACES;
     int all = silent ? sizeof SILENT / sizeof *SILENT : sizeof RACES / sizeof *RACES;
     for (int i = 0; i < all; i++) {

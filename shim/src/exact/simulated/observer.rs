@@ -95,6 +95,11 @@ extern "C" fn at_exit() {
     {
         // SAFETY: the driver's function; it waits for work, not for calls.
         unsafe { (table.drain)(PATIENCE.as_millis() as u32) };
+        // What has run may be told of a moment later, when its last holder lets go.
+        let drained = Instant::now();
+        while running().is_some_and(under_way) && drained.elapsed() < PATIENCE / 8 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
