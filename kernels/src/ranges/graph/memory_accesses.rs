@@ -86,7 +86,8 @@ pub(crate) fn chooses_by(builder: &Builder<'_>, t: &Target, p: NodeId) -> bool {
     };
     let p = strip(p);
     let mut work = match t {
-        Target::Address(n) | Target::TensorMap(n) | Target::Handle(n, _) => vec![*n],
+        Target::Address(n) | Target::Handle(n, _) => vec![*n],
+        Target::TensorMap(n, coordinates) => std::iter::once(n).chain(coordinates).copied().collect(),
         Target::Bulk(n, m) => vec![*n, *m],
         Target::Passed(_) | Target::Unknown(_) => return false,
     };
@@ -109,7 +110,10 @@ pub(crate) fn target_of(builder: &mut Builder<'_>, m: &Mem, b: u32, i: u32) -> T
             let a = sum64(builder, parts, 0, b, i);
             Target::Bulk(a, builder.operand32(size, b, i))
         }
-        Addr::TensorMap(o) => Target::TensorMap(builder.operand64(o, b, i)),
+        Addr::TensorMap(o, coordinates) => {
+            let map = builder.operand64(o, b, i);
+            Target::TensorMap(map, coordinates.iter().map(|o| builder.operand32(o, b, i)).collect())
+        }
         Addr::Handle(o, s) => {
             let wide = !matches!(o.src, Src::Var(v) if builder.ssa.f.class(v) == Class::W32);
             let n = if wide { builder.operand64(o, b, i) } else { builder.operand32(o, b, i) };
