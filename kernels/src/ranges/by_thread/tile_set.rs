@@ -90,7 +90,10 @@ fn told(product: &Product, exact: bool) -> Option<Vec<Tiles>> {
         values.iter().for_each(|at| runs.put(i64::from(*at), 1));
         let sets = runs.joined().byte_sets(true, MAX_PRODUCTS)?;
         let sets: Vec<Extent> = sets.iter().map(|set| unit_wide(&set.finished(Int::now))).collect::<Option<_>>()?;
-        all = all.iter().flat_map(|axes| sets.iter().map(|set| [&axes[..], &[set.clone()]].concat())).collect();
+        all = all
+            .iter()
+            .flat_map(|axes| sets.iter().map(|set| [&axes[..], std::slice::from_ref(set)].concat()))
+            .collect();
         if all.len() > MAX_PRODUCTS {
             return None;
         }

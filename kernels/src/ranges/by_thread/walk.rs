@@ -426,7 +426,7 @@ impl<'a> Walk<'a> {
                 *to = (value.tags.at(lane) == NUMBER).then(|| value.at(lane) as u32 as i32)?;
             }
             self.lanes.spent += at.len();
-            if std::mem::replace(&mut last, Some((offset, tile))) != last {
+            if last.replace((offset, tile)) != Some((offset, tile)) {
                 self.touched.tiles.entry((k, offset)).or_default().put(tile, perhaps)?;
             }
         }

@@ -13,7 +13,7 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
 use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
 use crate::ranges::graph::guards::settled;
-use crate::ranges::graph::memory_accesses::{access, stores};
+use crate::ranges::graph::memory_accesses::{access, address_of_parameter, between_parameters, stores};
 use crate::ranges::graph::operations::body;
 use crate::ranges::graph::pairing::pair;
 use crate::ranges::graph::predicates::pred;
@@ -173,7 +173,7 @@ impl Builder<'_> {
                 let v = if width == Width::W32 { i64::from(v as u32 as i32) } else { v as i64 };
                 c = c.wrapping_add(v.wrapping_mul(*k));
             } else if *k != 0 {
-                let (n, k, more) = self.address_of_parameter(*n, *k);
+                let (n, k, more) = address_of_parameter(&self.g, *n, *k);
                 c = c.wrapping_add(more);
                 match out.iter_mut().find(|t| t.0 == n) {
                     Some(t) => t.1 = t.1.wrapping_add(k),
@@ -181,7 +181,7 @@ impl Builder<'_> {
                 }
             }
         }
-        c = c.wrapping_add(self.between_parameters(&mut out));
+        c = c.wrapping_add(between_parameters(&self.g, &mut out));
         if out.is_empty() {
             return self.konst(c as u64, width);
         }
@@ -189,41 +189,6 @@ impl Builder<'_> {
             return out[0].0;
         }
         self.add(Kind::Lin(out, c), width, home)
-    }
-
-    /// A term that is a multiple of the address of a parameter as that, and what is added to it.
-    fn address_of_parameter(&self, n: NodeId, k: i64) -> (NodeId, i64, i64) {
-        match &self.g.node(n).kind {
-            Kind::Lin(terms, c) => match terms[..] {
-                [(address, times)] if matches!(self.g.node(address).kind, Kind::ParamAddress(_)) => {
-                    (address, times.wrapping_mul(k), c.wrapping_mul(k))
-                }
-                _ => (n, k, 0),
-            },
-            _ => (n, k, 0),
-        }
-    }
-
-    /// Takes out addresses of two parameters that are subtracted from each other: how far they are
-    /// apart is known.
-    fn between_parameters(&self, terms: &mut SmallVec<[(NodeId, i64); 3]>) -> i64 {
-        let place = |t: &(NodeId, i64)| match self.g.node(t.0).kind {
-            Kind::ParamAddress(p) => Some(i64::from(p)),
-            _ => None,
-        };
-        for i in 0..terms.len() {
-            for j in 0..i {
-                if let (Some(p), Some(q)) = (place(&terms[i]), place(&terms[j]))
-                    && terms[i].1.checked_neg() == Some(terms[j].1)
-                {
-                    let distance = terms[i].1.wrapping_mul(p - q);
-                    terms.remove(i);
-                    terms.remove(j);
-                    return distance;
-                }
-            }
-        }
-        0
     }
 
     pub(crate) fn prefix(&mut self, p: Prefix, n: NodeId, width: Width, home: u32) -> NodeId {
