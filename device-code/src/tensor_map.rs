@@ -2,14 +2,15 @@
 //! reads.
 //!
 //! Owns the layout of these bytes. The layout is documented nowhere. It was read off 2,015 maps
-//! that `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` made of random arguments on an H100
-//! (driver 580), and explains all of them; maps that cuBLAS makes itself fit too. It holds for
-//! compute capability 9.x only. A map with bits set that none of them had, and a map with
-//! interleaved channels, is not decoded.
+//! that `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` made of random arguments on an H100,
+//! and 3,580 of these two and `cuTensorMapEncodeIm2colWide` on an H200 (driver 580), and explains
+//! all of them; maps that cuBLAS makes itself fit too. It holds for compute capability 9.x only. A
+//! map with bits set that none of them had, and a map with interleaved channels, is not decoded.
 //!
 //! Copies by tensor map never leave the tensor. The part of a box that lies outside is filled with
 //! zeros when loaded, and dropped when stored. So address, sizes and strides bound what a kernel
-//! can touch, whatever it asks for. The crate `kernels` makes extents of them.
+//! can touch, whatever it asks for, and a tile at its coordinates is the part of the box inside.
+//! The crate `kernels` makes extents of them. The swizzle moves bytes in shared memory only.
 
 /// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its
 /// maps out without the second half.)
@@ -20,6 +21,9 @@ const ELEMENT: [u64; 11] = [1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2];
 
 /// Bits of the third word that were set in some map: bit 1 is set by cuBLAS only.
 const KNOWN: u32 = 0x0007_fff3;
+
+/// The bit of the third word that all maps of images had, and no map of tiles.
+const IMAGE: u32 = 1;
 
 /// A tensor in global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,18 @@ pub struct Tensor {
     pub sizes: [u64; 5],
     /// Bytes from one element to the next along the axes after the first.
     pub strides: [u64; 4],
+    /// What a copy of a tile takes; `None` for a map of images (`Im2col`).
+    pub tile: Option<Tile>,
+}
+
+/// The box of a map for copies of tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Its extent along each axis, in elements of the tensor; 1 beyond the rank.
+    pub extent: [u32; 5],
+    /// Which elements of it are copied: every so many along each axis. (Along the first one all
+    /// are: cuda.h, `elementStrides`.)
+    pub step: [u32; 5],
 }
 
 impl Tensor {
@@ -57,7 +73,14 @@ impl Tensor {
                 strides[k - 1] = (u64::from(word(2 + k)?) | top << 32) << 4;
             }
         }
-        (address != 0 && address.is_multiple_of(16)).then_some(Tensor { address, element, sizes, strides })
+        let (steps, extents) = (word(13)?, &bytes[55..60]);
+        let tile = Tile {
+            extent: std::array::from_fn(|k| u32::from(extents[k]) + 1),
+            step: std::array::from_fn(|k| if k == 0 { 1 } else { (steps >> (3 * k) & 7) + 1 }),
+        };
+        // The box of an image has other fields in these bytes.
+        let tile = (flags & IMAGE == 0).then_some(tile);
+        (address != 0 && address.is_multiple_of(16)).then_some(Tensor { address, element, sizes, strides, tile })
     }
 }
 
@@ -93,6 +116,9 @@ mod tests {
     ];
     const INTERLEAVED: &str = "206e190000000000b06b060001000000f731f90c60800100000000000000000000000000f631f90c620524003e24300000000000000000031f001f0000000000";
 
+    /// Of some of them, in their order: the box and the steps.
+    const TILES: &str = include_str!("../tests/tensor_maps.txt");
+
     fn bytes_of(hex: &str) -> Vec<u8> {
         (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hex")).collect()
     }
@@ -107,6 +133,33 @@ mod tests {
             assert!(t.sizes[rank..].iter().all(|s| *s == 1));
         }
         assert_eq!(Tensor::decode(&bytes_of(INTERLEAVED)), None);
+    }
+
+    /// Type, rank, address, sizes, strides, steps, box (of an image its channels, pixels and
+    /// corners), the map.
+    #[test]
+    fn boxes_of_the_driver() {
+        let mut seen = [0; 2];
+        for line in TILES.lines().filter(|l| !l.starts_with('#')) {
+            let (made, hex) = line.split_once(" | ").expect("a map");
+            let numbers: Vec<u64> = made.split(' ').map(|n| n.parse().expect("a number")).collect();
+            let [image, element, rank, address, ref rest @ ..] = numbers[..] else { panic!("{line}") };
+            let rank = rank as usize;
+            let t = Tensor::decode(&bytes_of(hex)).expect("a map");
+            assert_eq!((t.element, t.address), (element, address), "{line}");
+            assert_eq!((&t.sizes[..rank], &t.strides[..rank - 1]), (&rest[..rank], &rest[rank..2 * rank - 1]));
+            seen[usize::from(t.tile.is_some())] += 1;
+            let Some(tile) = t.tile else {
+                assert_eq!(image, 1, "{line}");
+                continue;
+            };
+            assert_eq!(image, 0, "{line}");
+            let (steps, extents) = rest[2 * rank - 1..].split_at(rank);
+            assert!(tile.extent[..rank].iter().zip(extents).all(|(a, b)| u64::from(*a) == *b), "{line}");
+            assert!(tile.step[1..rank].iter().zip(&steps[1..]).all(|(a, b)| u64::from(*a) == *b), "{line}");
+            assert!(tile.step[0] == 1 && tile.step[rank..].iter().chain(&tile.extent[rank..]).all(|n| *n == 1));
+        }
+        assert!(seen.iter().all(|n| *n > 20), "{seen:?}");
     }
 
     #[test]

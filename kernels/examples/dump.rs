@@ -164,14 +164,15 @@ impl Totals {
         let t = Instant::now();
         s.evaluate(l, &mut out);
         let first = t.elapsed();
-        for a in &mut out {
-            if let Base::TensorMap { offset } = a.base
-                && let Some(e) =
-                    l.params.get(usize::from(offset)..).and_then(Tensor::decode).as_ref().and_then(Extent::of_tensor)
-            {
-                a.extent = e;
-            }
-        }
+        let of_tiles = |a: KernelAccess| {
+            let Base::TensorMap { offset } = a.base else { return vec![a] };
+            let tensor = l.params.get(usize::from(offset)..).and_then(Tensor::decode);
+            let extents =
+                tensor.as_ref().zip(a.tiles.as_deref()).and_then(|(t, tiles)| Extent::of_tiles(t, tiles, a.kind));
+            let whole = |extent| KernelAccess { extent, tiles: None, ..a.clone() };
+            extents.map_or_else(|| vec![a.clone()], |all| all.into_iter().map(whole).collect())
+        };
+        out = out.into_iter().flat_map(of_tiles).collect();
         self.evaluate.push(first);
         let known = |a: &KernelAccess| matches!(a.extent, Extent::Bounded { .. });
         let gap = out.iter().any(|a| !known(a)) || s.indirect().any();

@@ -93,16 +93,15 @@ fn evaluate(s: &Summary, n: &[u32], params: &[u8]) -> Vec<KernelAccess> {
     let launch = LaunchArgs { grid: at(0), block: at(3), cluster: at(6), shared: n[9], params };
     let mut out = Vec::new();
     s.evaluate(&launch, &mut out);
-    for a in &mut out {
-        if let Base::TensorMap { offset } = a.base
-            && let Some(t) = params.get(usize::from(offset)..).and_then(Tensor::decode)
-            && let Some(e) = Extent::of_tensor(&t)
-        {
-            a.extent = e;
-            a.base = Base::Absolute { value: t.address };
-        }
-    }
-    out
+    let of_tiles = |a: KernelAccess| {
+        let Base::TensorMap { offset } = a.base else { return vec![a] };
+        let tensor = params.get(usize::from(offset)..).and_then(Tensor::decode);
+        let Some((t, tiles)) = tensor.zip(a.tiles.as_deref()) else { return vec![a] };
+        let base = Base::Absolute { value: t.address };
+        let whole = |extent| KernelAccess { extent, base, tiles: None, ..a.clone() };
+        Extent::of_tiles(&t, tiles, a.kind).map_or_else(|| vec![a.clone()], |all| all.into_iter().map(whole).collect())
+    };
+    out.into_iter().flat_map(of_tiles).collect()
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

@@ -237,6 +237,9 @@ pub struct KernelAccess {
     pub several: bool,
     /// Bytes touched.
     pub extent: Extent,
+    /// Of a copy by tensor map: its tiles. The map lies where the base says ([`Base::TensorMap`]:
+    /// among the parameters), and the extent is unknown.
+    pub tiles: Option<Box<Tiles>>,
     /// The extent is a bound, and which bytes within it are touched rests on what other threads
     /// answered (a ballot, a match).
     pub voted: bool,
@@ -257,6 +260,20 @@ pub struct KernelAccess {
     /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
     /// its line of PTX.
     pub at: u32,
+}
+
+/// The tiles that a copy by tensor map takes, by their coordinates. What of the tensor they are is
+/// in the map: see [`Extent::of_tiles`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Tiles<E = Extent> {
+    /// How far behind the base the map lies.
+    pub at: i64,
+    /// The coordinates along each axis, the innermost first, as an extent of elements; empty: they
+    /// are not known.
+    pub axes: Vec<E>,
+    /// There is a tile at each combination of the coordinates, and no other. Otherwise they are an
+    /// upper bound.
+    pub exact: bool,
 }
 
 /// A lock of a launch, or several of them: where the atomic words lie that may be it, at most.

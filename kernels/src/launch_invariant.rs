@@ -113,11 +113,11 @@ impl Taint<'_> {
                 && m.space == MemSpace::Global
             {
                 let data = |parts: &[SrcOperand]| parts.iter().any(|p| tainted(&set, p));
-                let unseen = matches!(m.addr, Addr::TensorMap(_) | Addr::Handle(..));
+                let unseen = matches!(m.addr, Addr::TensorMap(..) | Addr::Handle(..));
                 let address = match &m.addr {
                     Addr::Sum(parts, _) => data(parts),
                     Addr::Bulk(parts, size) => data(parts) || tainted(&set, size),
-                    Addr::TensorMap(_) | Addr::Handle(..) => false,
+                    Addr::TensorMap(..) | Addr::Handle(..) => false,
                     Addr::Passed(_) | Addr::Unknown(_) => true,
                 };
                 let guard = inst.guard.is_some_and(|g| tainted(&set, &g));

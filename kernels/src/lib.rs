@@ -33,7 +33,7 @@ mod tensor_extent;
 
 pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
-    Reason, Selection, Triggers, WordExtent,
+    Reason, Selection, Tiles, Triggers, WordExtent,
 };
 pub use crate::ir::SystemFences;
 pub use crate::summary_cache::Cache;

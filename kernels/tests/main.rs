@@ -42,6 +42,8 @@ mod ranges_pointer_tables;
 mod ranges_predicate_masks;
 mod ranges_replays;
 mod ranges_shared_words;
+mod ranges_tiles;
+mod ranges_triton;
 mod ranges_truth;
 mod ranges_unfollowed_calls;
 mod ranges_wide_compares;

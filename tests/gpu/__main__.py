@@ -33,6 +33,7 @@ VERBS = (
     "instructions",
     "random_kernels",
     "recordings",
+    "tiles",
     "cost",
     "calls",
 )

@@ -66,7 +66,7 @@ macro_rules! __driver_api_arrays {
         pixels_per_column: u32, element_strides: *const u32, interleave: CUtensorMapInterleave,
         mode: CUtensorMapIm2ColWideMode, swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion,
         oob_fill: CUtensorMapFloatOOBfill
-    ) [plain cuTensorMapEncodeIm2colWide] not_modelled;
+    ) [plain cuTensorMapEncodeIm2colWide] no_effect;
     after  fn cuTensorMapReplaceAddress(tensor_map: *mut CUtensorMap, global_address: *mut c_void)
         [plain cuTensorMapReplaceAddress] no_effect;
     before fn cuGraphicsUnregisterResource(resource: CUgraphicsResource) [plain cuGraphicsUnregisterResource] no_effect;

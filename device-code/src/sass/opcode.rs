@@ -338,6 +338,8 @@ pub enum Opcode {
     TensorCopy {
         /// Dimensions 1 to 5 (0 where the encoding has none).
         dims: u8,
+        /// A copy by the map of an image (IM2COL).
+        image: bool,
     },
     /// Memory barrier objects in shared memory: mem\[0\]. SYNCS, ARRIVES.
     Mbarrier,

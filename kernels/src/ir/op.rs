@@ -179,6 +179,13 @@ pub enum Op {
         /// How the lane is computed; equal numbers mean equal ways.
         mode: u8,
     },
+    /// Predicate d0 = whether the warp elected this thread (ELECT).
+    Elect,
+    /// Predicate d0 = whether predicate s0 holds in any thread of the warp, or in all (VOTE).
+    Vote {
+        /// In all.
+        all: bool,
+    },
     /// Predicate d0 = the answer about the generic address s0 + s1 + .. + `off` (64-bit sources).
     LiesIn {
         /// The question.
@@ -394,8 +401,9 @@ pub enum Addr {
     Sum(SmallVec<[SrcOperand; 2]>, i64),
     /// A bulk copy: `bytes` is not in [`Mem::bytes`] but in this 32-bit operand.
     Bulk(SmallVec<[SrcOperand; 2]>, SrcOperand),
-    /// Through the tensor map at this 64-bit address.
-    TensorMap(SrcOperand),
+    /// Through the tensor map at this 64-bit address: the tile at these 32-bit coordinates, along
+    /// the innermost axis first; without any, some part of the tensor.
+    TensorMap(SrcOperand, SmallVec<[SrcOperand; 5]>),
     /// Through a texture or surface handle (64- or 32-bit operand), `bool`: a surface.
     Handle(SrcOperand, bool),
     /// Anywhere in what these operands point into, or what they point to points into: arguments of

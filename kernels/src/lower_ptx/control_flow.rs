@@ -422,6 +422,7 @@ fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
         "membar" | "fence" if orders_beyond_cluster(op) => lower.emit(Op::Sync(Sync::Fence), &[], &[]),
         "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
         "shfl" if shuffle(lower, op, i) => {}
+        "elect" if elects(lower, i) => {}
         "vote" | "shfl" | "match" | "redux" | "activemask" | "elect" => lower.give_up(i, Reason::CrossLane),
         _ => {
             if !memory(lower, op, i) {
@@ -460,6 +461,20 @@ fn shuffle<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) ->
     }
     let to = variable(lower, to);
     lower.emit(Op::Shuffle { mode }, &sources, &[to]);
+    true
+}
+
+/// `elect.sync d|p, mask`: false when it has another form.
+fn elects(lower: &mut Lower<'_>, i: &Instruction) -> bool {
+    let Some(ptx::Operand::Pair(pair)) = i.operands.first() else { return false };
+    let ptx::Operand::Register(elected) = pair.1 else { return false };
+    let variable = |l: &Lower<'_>, register: ptx::Register| l.here().registers[register.index()];
+    if let ptx::Operand::Register(number) = pair.0 {
+        let number = variable(lower, number);
+        lower.emit(Op::Unknown(Reason::CrossLane), &[], &[number]);
+    }
+    let elected = variable(lower, elected);
+    lower.emit(Op::Elect, &[], &[elected]);
     true
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Sync, Var};
 use crate::lower_ptx::control_flow::word;
-use crate::lower_ptx::tensor_core::matrix;
+use crate::lower_ptx::tensor_core::{coordinates, matrix};
 use device_code::ptx::{self, AddressBase, Body, Instruction, Module, OpcodeInfo, Type};
 
 use super::{Lower, class};
@@ -244,7 +244,7 @@ fn store(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
 }
 
 /// The elements of a vector operand, or the operand itself.
-fn each(operand: Option<&ptx::Operand>) -> SmallVec<[&ptx::Operand; 4]> {
+pub(super) fn each(operand: Option<&ptx::Operand>) -> SmallVec<[&ptx::Operand; 4]> {
     match operand {
         Some(ptx::Operand::Vector(list)) => list.iter().collect(),
         Some(operand) => SmallVec::from_slice(&[operand]),
@@ -417,29 +417,32 @@ fn copy(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
     if has(op, "commit_group") || has(op, "wait_group") || has(op, "wait_all") || has(op, "arrive") {
         return;
     }
+    // (A prefetch is no access.)
+    if has(op, "prefetch") {
+        return;
+    }
     let reduces = op.parts[1] == "reduce";
-    let prefetches = has(op, "prefetch");
     // What comes first names the destination, what comes last the source.
     let spaces: Vec<&str> =
         op.parts[1..].iter().map(String::as_str).filter(|p| p.starts_with("shared") || *p == "global").collect();
-    let writes = spaces.first() == Some(&"global") && !prefetches;
+    let writes = spaces.first() == Some(&"global");
     let kind = match (writes, reduces) {
         (true, true) => AccessKind::Atomic,
         (true, false) => AccessKind::Write,
         _ => AccessKind::Read,
     };
     if has(op, "tensor") {
-        let at = usize::from(!writes && !prefetches);
+        let at = usize::from(!writes);
         let addr = match parts(lower, o.get(at)) {
-            Some((parts, 0)) if parts.len() == 1 => Addr::TensorMap(parts[0]),
+            Some((parts, 0)) if parts.len() == 1 => Addr::TensorMap(parts[0], coordinates(lower, op, o.get(at))),
             _ => Addr::Unknown(Reason::Descriptor),
         };
         return access(lower, kind, 0, addr);
     }
-    let at = usize::from(!writes && !prefetches);
+    let at = usize::from(!writes);
     let addr = global(lower, o.get(at));
     if has(op, "bulk") {
-        let size = lower.src(o.get(if prefetches { 1 } else { 2 }), Class::W32);
+        let size = lower.src(o.get(2), Class::W32);
         let addr = match addr {
             Addr::Sum(mut parts, offset) => {
                 if offset != 0 {

@@ -3,8 +3,9 @@
 //! memory.
 
 use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
-use crate::lower_ptx::memory_access::{Where, access, any_memory, count, global, is_atomic, place};
+use crate::lower_ptx::memory_access::{Where, access, any_memory, count, each, global, is_atomic, place};
 use device_code::ptx::{self, Instruction, OpcodeInfo, Type};
+use smallvec::SmallVec;
 
 use super::Lower;
 use crate::lower_ptx::arithmetic::{has, last_type};
@@ -147,5 +148,21 @@ fn multicast(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
     lower.emit(Op::Mem(Mem { space: MemSpace::Global, kind, bytes, addr }), &[], &[]);
     if !kind.writes() {
         lower.give_up(i, Reason::Loaded);
+    }
+}
+
+/// The coordinates of a tile. Those of an image, and of rows that are gathered, pick otherwise.
+pub(super) fn coordinates(
+    lower: &mut Lower<'_>,
+    op: &OpcodeInfo,
+    map: Option<&ptx::Operand>,
+) -> SmallVec<[SrcOperand; 5]> {
+    let other = |p: &String| p.starts_with("im2col") || p.ends_with("gather4") || p.ends_with("scatter4");
+    match map {
+        Some(ptx::Operand::MemoryList(list)) if !op.parts.iter().any(other) => {
+            let numbers = list.2.iter().flat_map(|o| each(Some(o)));
+            numbers.map(|o| lower.src(Some(o), Class::W32)).collect()
+        }
+        _ => SmallVec::new(),
     }
 }

@@ -115,6 +115,21 @@ pub(super) fn alu(lower: &mut Lower<'_>, i: &MachineInst) {
             lower.emit(i, Op::Rcp, &[s], &[d0]);
         }
         S::LoadConst { ty, mode } => load_const(lower, i, ty, mode),
+        // (The masks are not followed.)
+        S::Elect | S::Vote { mode: sass::VoteMode::Any | sass::VoteMode::All } => {
+            let decided = lower.f.var(Class::Pred);
+            match i.op {
+                S::Vote { mode } => {
+                    let all = mode == sass::VoteMode::All;
+                    lower.emit(i, Op::Vote { all }, &[Lower::pred(i.psrc[0])], &[decided]);
+                }
+                _ => lower.emit(i, Op::Elect, &[], &[decided]),
+            }
+            lower.give_up(i, Reason::CrossLane);
+            if p0 != Var::NONE {
+                lower.emit(i, Op::Mov, &[SrcOperand::var(decided)], &[p0]);
+            }
+        }
         S::Shfl { mode } if i.pdst[0].is_true() => {
             let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg(i, 2)];
             lower.emit(i, Op::Shuffle { mode: mode as u8 }, &s, &[d0]);

@@ -188,7 +188,8 @@ pub(super) fn memory(lower: &mut Lower<'_>, i: &MachineInst) {
                     Some(u) => lower.src(i, &sass::InstOperand { regs: 2, ..sass::InstOperand::ureg(u) }),
                     None => lower.unknown(i, Class::W64, Reason::Descriptor),
                 };
-                accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::TensorMap(o) });
+                let addr = Addr::TensorMap(o, coordinates(lower, i));
+                accesses.push(Mem { space: MemSpace::Global, kind, bytes: 0, addr });
             }
             sass::AddressSpace::Handle => {
                 let o = handle(lower, i, m);
@@ -286,6 +287,20 @@ pub(super) fn lies_in(lower: &mut Lower<'_>, i: &MachineInst, window: Window) {
         Addr::Sum(parts, off) => lower.emit(i, Op::LiesIn { window, off }, &parts, &[p]),
         _ => lower.emit(i, Op::Unknown(Reason::Window), &[], &[p]),
     }
+}
+
+/// The coordinates of a tile, in the uniform registers behind the address in shared memory, and
+/// behind the barrier of a load (seen in code of `nvcc` and Triton for 9.0). Of an image the
+/// registers mean something else, and on later devices, which gather rows, they may.
+fn coordinates(lower: &mut Lower<'_>, i: &MachineInst) -> SmallVec<[SrcOperand; 5]> {
+    let (sass::Opcode::TensorCopy { dims, image: false }, Generation::Hopper) = (i.op, lower.code.generation) else {
+        return SmallVec::new();
+    };
+    let Some(shared) = i.mem.iter().find(|m| m.space == sass::AddressSpace::Shared) else { return SmallVec::new() };
+    let Some(first) = shared.ubase.filter(|u| !u.is_zero()) else { return SmallVec::new() };
+    let skip = if shared.access == MemEffect::Write { 2 } else { 1 };
+    let registers = (0..dims).map(|k| sass::UReg(first.0 + skip + k));
+    registers.map(|u| lower.src(i, &sass::InstOperand::ureg(u))).collect()
 }
 
 fn handle(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> SrcOperand {

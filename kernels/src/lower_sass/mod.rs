@@ -312,14 +312,17 @@ impl Lower<'_> {
                     let off = u16::try_from(off - self.code.param_base).ok()?;
                     return Some(Src::Param { off, bytes });
                 }
-                // The address of the bank itself, for tensor maps among the parameters. (Seen in
-                // cuBLAS's kernels with the parameters of their launches; where later generations
-                // keep it is not known.)
-                if self.code.generation == Generation::Hopper && (off == 0xc0 || (off == 0xc4 && bytes == 4)) {
-                    let base = 0u16.wrapping_sub(u16::try_from(self.code.param_base).ok()?);
+                // The address of the bank itself, and of the first parameter, for tensor maps among
+                // the parameters. (Seen in cuBLAS's kernels, and in those of `nvcc` 13.0 and
+                // Triton, with the parameters of their launches; where later generations keep them
+                // is not known.)
+                let (word, high) = (off & !4, off & 4 != 0);
+                if self.code.generation == Generation::Hopper && matches!(word, 0xc0 | 0x198) && (!high || bytes == 4) {
+                    let base = if word == 0x198 { 0 } else { u16::try_from(self.code.param_base).ok()? };
+                    let base = 0u16.wrapping_sub(base);
                     return Some(match bytes {
                         8 => Src::ParamAddress(base),
-                        _ => Src::ParamAddressHalf(base, off == 0xc4),
+                        _ => Src::ParamAddressHalf(base, high),
                     });
                 }
                 if let Some(address) = bank_address(self, off, bytes) {

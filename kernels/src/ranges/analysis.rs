@@ -2,13 +2,14 @@
 //!
 //! Owns [`Analysis`], which is what a [`crate::Summary`] keeps of the code: the value graph, the
 //! control flow, and where each address comes from. For a launch it asks [`Eval`] for the bytes of
-//! each access, groups the accesses that agree in everything but their bytes, and puts the values
-//! of parameter words into the bases. It does not know how a value is found (`eval`) or kept
+//! each access, has `access_groups` join them, and puts the values of parameter words into the
+//! bases. It does not know how a value is found (`eval`) or kept
 //! (`memo`).
 
-use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef};
+use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef, Tiles};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
+use crate::ranges::access_groups::{AccessGroup, AccessGroups};
 use crate::ranges::by_thread::Plan;
 use crate::ranges::claims;
 use crate::ranges::domain::byte_set::ByteSet;
@@ -17,11 +18,10 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
-use crate::ranges::extent::address::{access_bytes, param_offsets};
-use crate::ranges::extent::coalesce::coalesce;
-use crate::ranges::extent::delinearization::{self, Delinearized};
+use crate::ranges::extent::address::access_bytes;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
+use crate::ranges::extent::tiles::tiles;
 use crate::ranges::graph::build::build;
 use crate::ranges::graph::node::{Access, Graph, NodeId, Target};
 use crate::ranges::graph::provenance::{Provenance, origins};
@@ -33,7 +33,6 @@ use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::per_block;
 use crate::ranges::selections::{Selections, Selectors, selectors};
 use crate::ranges::ways;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -69,56 +68,6 @@ pub(crate) struct Analysis {
     plan: OnceLock<Plan>,
     #[serde(skip)]
     address_words: OnceLock<Vec<u16>>,
-}
-
-/// The accesses that agree in everything but their bytes.
-pub(super) struct AccessGroup {
-    kind: AccessKind,
-    base: SymbolicBase,
-    several: bool,
-    early: bool,
-    /// The first instruction.
-    at: u32,
-    extents: Vec<ByteSet>,
-    /// Byte sets that are delinearized after they are joined, each with the set that holds anyway.
-    delinearized: Vec<(Box<Delinearized>, ByteSet)>,
-}
-
-/// The groups of a launch, in the order in which they were found.
-#[derive(Default)]
-pub(super) struct AccessGroups {
-    all: Vec<AccessGroup>,
-    /// By kind, base, whether that is one of several, whether it is before the wait, and whether
-    /// extents are bounded (these are joined) or unknown: tables among the parameters have a base
-    /// for each of their words.
-    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool, bool), usize>,
-}
-
-impl AccessGroup {
-    fn new(acc: &Access, r: &ReachedBytes) -> AccessGroup {
-        let (extents, delinearized) = Default::default();
-        let (kind, early, at) = (acc.kind, acc.early, acc.at);
-        AccessGroup { kind, base: r.base, several: r.several, early, at, extents, delinearized }
-    }
-
-    fn put(&mut self, r: ReachedBytes) {
-        match r.delinearized {
-            Some(w) => self.delinearized.push((w, r.extent)),
-            None => self.extents.push(r.extent),
-        }
-    }
-
-    /// Joins the byte sets of each group.
-    pub(super) fn finish(sets: AccessGroups) -> EvaluatedAccesses<ByteSet> {
-        let mut result = Vec::with_capacity(sets.all.len());
-        for AccessGroup { kind, base, several, early, at, mut extents, delinearized } in sets.all {
-            delinearization::into_byte_sets(delinearized, &mut extents);
-            coalesce(&mut extents, several || base == SymbolicBase::Absolute);
-            let whole = |extent| (kind, ReachedBytes::new(base, several, extent).made(early), at);
-            result.extend(extents.into_iter().map(whole));
-        }
-        result
-    }
 }
 
 /// Prepares a kernel.
@@ -252,6 +201,8 @@ impl Analysis {
                     continue;
                 }
                 let why = r.iter().find_map(|x| match x.extent {
+                    // The map says what tensor it is.
+                    ByteSet::Unknown { .. } if x.tiles.is_some() && x.base != SymbolicBase::Unknown => None,
                     ByteSet::Unknown { reason } => Some(reason),
                     ByteSet::Bounded { .. } => None,
                 });
@@ -303,7 +254,7 @@ impl Analysis {
                 access_bytes(eval, acc, &mut r);
                 self.named(k, &mut r);
             }
-            Target::TensorMap(_) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
+            Target::TensorMap(..) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
                 if !eval.reachable(acc.block) || acc.guard.is_some_and(|g| eval.ev_pred(g) == Cond::False) {
                     return r;
                 }
@@ -313,12 +264,15 @@ impl Analysis {
                     _ => Reason::Descriptor,
                 };
                 let extent = ByteSet::Unknown { reason };
-                if let Target::TensorMap(n) = acc.target
-                    && let Some(maps) = param_offsets(eval, n)
+                if let Target::TensorMap(map, coordinates) = &acc.target
+                    && let Some(found) = tiles(eval, acc, *map, coordinates)
                 {
-                    let several = maps.len() > 1;
-                    let at = |p| ReachedBytes::new(SymbolicBase::ParamAddress(p), several, extent.clone());
-                    return maps.into_iter().map(at).collect();
+                    return found;
+                }
+                if acc.is_tiled() {
+                    // What the threads say of it may be more.
+                    let tiles = Some(Box::new(Tiles { at: 0, axes: Vec::new(), exact: false }));
+                    return vec![ReachedBytes { tiles, ..ReachedBytes::new(SymbolicBase::Unknown, false, extent) }];
                 }
                 // What is passed may be a number.
                 let passed = matches!(acc.target, Target::Passed(_));
@@ -359,14 +313,7 @@ impl Analysis {
     /// Adds the bytes that an evaluation reaches to the groups.
     pub(super) fn collect(&self, eval: &mut Eval<'_>, sets: &mut AccessGroups) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
-            for r in self.reach(eval, k) {
-                let known = matches!(r.extent, ByteSet::Bounded { .. });
-                let at = *sets.by_key.entry((acc.kind, r.base, r.several, acc.early, known)).or_insert_with(|| {
-                    sets.all.push(AccessGroup::new(acc, &r));
-                    sets.all.len() - 1
-                });
-                sets.all[at].put(r);
-            }
+            self.reach(eval, k).into_iter().for_each(|r| sets.put(acc, r));
         }
     }
 
@@ -474,6 +421,7 @@ impl Analysis {
             kind,
             several: r.several,
             extent,
+            tiles: r.tiles.clone(),
             voted,
             looked_up,
             lock: None,

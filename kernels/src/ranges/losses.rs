@@ -31,7 +31,10 @@ impl Analysis {
         let access = &self.graph.accesses[k];
         let address = match access.target {
             Target::Address(n) | Target::Bulk(n, _) => self.unknown_below(n, LossRole::Address),
-            Target::TensorMap(_) | Target::Handle(..) => {
+            Target::TensorMap(_, ref coordinates) if !coordinates.is_empty() => {
+                coordinates.iter().find_map(|n| self.unknown_below(*n, LossRole::Address))
+            }
+            Target::TensorMap(..) | Target::Handle(..) => {
                 Some(Loss { role: LossRole::Address, reason: Reason::Descriptor, at: access.at, param: None })
             }
             Target::Passed(_) => {

@@ -84,6 +84,7 @@ mod graph;
 mod memo;
 mod per_block;
 
+mod access_groups;
 mod analysis;
 mod claims;
 mod handovers;

@@ -16,7 +16,8 @@
 use super::eval::Eval;
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
-use crate::ranges::analysis::{AccessGroup, AccessGroups, Analysis};
+use crate::ranges::access_groups::{AccessGroup, AccessGroups};
+use crate::ranges::analysis::Analysis;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::extent::reached::EvaluatedAccesses;

@@ -22,4 +22,5 @@ mod replaced_files;
 mod replayed;
 mod runtimes;
 mod simulated;
+mod tiles;
 mod unasked;

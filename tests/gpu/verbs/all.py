@@ -51,6 +51,7 @@ PARTS = [
     Part("exact", ["exact"], 400),
     Part("results", ["results"], 200, sim=True),
     Part("recordings", ["recordings"], 200),
+    Part("tiles", ["tiles"], 150),
     # It measures: last, when nothing else is warm or waits.
     Part("cost", ["cost"], 400),
 ]

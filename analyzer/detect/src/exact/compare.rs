@@ -202,7 +202,10 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
     };
     let base = match &effect.base {
         EffectBase::Maybe(_, value) if memory.locate(*value).is_none() => return PredictedBytes::Nothing,
-        EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
+        EffectBase::Param(_, value)
+        | EffectBase::Maybe(_, value)
+        | EffectBase::Tensor(_, value)
+        | EffectBase::Absolute(value) => *value,
         EffectBase::Global(name) => match memory.global(image, name) {
             Some((ptr, _)) if memory.has_address(image, name) => ptr,
             // Its place is unknown, and so what it touches lies in no allocation. How far into the

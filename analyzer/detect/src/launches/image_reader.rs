@@ -411,8 +411,19 @@ impl Known {
         (base, bytes_of(extent, origin))
     }
 
+    /// The tensor of a map. The layout of maps is known for this GPU generation only.
+    fn tensor(&self, map: &[u8]) -> Option<Tensor> {
+        if self.arch / 10 == 9 { Tensor::decode(map) } else { None }
+    }
+
     fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
         let kind = kind_of(a.kind);
+        if a.tiles.is_some() && !matches!(a.base, kernels::Base::TensorMap { .. }) {
+            // A map in memory, or one that the kernel makes: the tensor is not known.
+            let why = Some(kernels::Reason::Descriptor);
+            let of_map = Effect::new(EffectBase::Object, kind, EffectExtent::Unknown);
+            return effects.push(Effect { at: a.at, early: a.early, why, ..of_map });
+        }
         let (base, origin) = match a.base {
             kernels::Base::Word { offset, value } if a.several => (EffectBase::Maybe(u32::from(offset), value), value),
             kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),
@@ -441,12 +452,11 @@ impl Known {
                 // into an allocation is the address.
                 let from = usize::from(offset);
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
-                // The layout of a tensor map is known for this GPU generation only.
-                let tensor = if self.arch / 10 == 9 { Tensor::decode(words) } else { None };
-                if let Some((tensor, extent)) = tensor.and_then(|t| Some((t, kernels::Extent::of_tensor(&t)?))) {
+                let of_tiles = |t: Tensor| Some((t, kernels::Extent::of_tiles(&t, a.tiles.as_deref()?, a.kind)?));
+                if let Some((tensor, extents)) = self.tensor(words).and_then(of_tiles) {
                     let base = EffectBase::Tensor(u32::from(offset), tensor.address);
-                    let bytes = bytes_of(&extent, tensor.address);
-                    effects.push(Effect { at: a.at, early: a.early, ..Effect::new(base, kind, bytes) });
+                    let whole = |extent| Effect::new(base.clone(), kind, bytes_of(extent, tensor.address));
+                    effects.extend(extents.iter().map(|e| Effect { at: a.at, early: a.early, ..whole(e) }));
                     return;
                 }
                 for (i, word) in words.chunks_exact(8).enumerate() {

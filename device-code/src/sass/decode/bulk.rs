@@ -69,11 +69,11 @@ pub(super) fn tensor(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         }
         0x9b9 => {
             i.mem = smallvec![MemOperand { desc: None, ..map(MemEffect::Hint) }];
-            return Some(Opcode::TensorCopy { dims: 0 });
+            return Some(Opcode::TensorCopy { dims: 0, image: false });
         }
         _ => return effects_only::decode(w, i),
     }
-    Some(Opcode::TensorCopy { dims })
+    Some(Opcode::TensorCopy { dims, image: w.bit(82) })
 }
 
 /// SYNCS, ARRIVES: barrier objects in shared memory.

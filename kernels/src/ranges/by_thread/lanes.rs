@@ -210,7 +210,8 @@ impl<'a> ThreadLanes<'a> {
         };
         let g = self.g;
         let kind = &g.node(n).kind;
-        if self.checked[k] >= since || matches!(kind, Kind::Phi(_) | Kind::LoopPhi(..)) {
+        if self.checked[k] >= since || matches!(kind, Kind::Phi(_) | Kind::LoopPhi(..)) || g.decisions.contains_key(&n)
+        {
             return self.made[k];
         }
         self.checked[k] = self.clock;

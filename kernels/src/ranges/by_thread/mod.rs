@@ -46,19 +46,23 @@ mod numbers;
 mod plan;
 mod runs;
 mod shuffles;
+mod tile_set;
 mod walk;
 
 use crate::Extent;
 use crate::effects::LaunchArgs;
-use crate::ir::AccessKind;
+use crate::ir::{AccessKind, Reason};
 use crate::ranges::analysis::Analysis;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::{self, LaunchInput};
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
+use crate::ranges::graph::node::Target;
 pub(crate) use plan::Plan;
 use runs::Runs;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use tile_set::TileSet;
 use walk::{Touched, Walk};
 
 /// Threads of a launch that is followed.
@@ -87,19 +91,28 @@ impl Analysis {
         if threads == 0 || launch.cluster.iter().any(|n| *n > 1) || self.cfg.irreducible {
             return None;
         }
-        let wanted = self.wanted(found);
-        if wanted.is_empty() {
+        let (wanted, tiles) = (self.wanted(found), self.wanted_tiles(found));
+        if wanted.is_empty() && tiles.is_empty() {
             return None;
         }
-        let accesses = 0..self.graph.accesses.len();
-        let followed: Vec<usize> =
-            accesses.filter(|k| wanted.iter().any(|g| self.graph.accesses[*k].kind == g.0)).collect();
+        let is_wanted = |k: &usize| {
+            let a = &self.graph.accesses[*k];
+            wanted.iter().any(|g| a.kind == g.0) || (a.is_tiled() && tiles.contains(&(a.kind, a.early)))
+        };
+        let followed: Vec<usize> = (0..self.graph.accesses.len()).filter(is_wanted).collect();
         let unbounded = found.iter().any(|(_, r, _)| matches!(r.extent, Extent::Unknown { .. }));
         let walk = || Walk::new(self, launch, threads, &followed, unbounded).run();
         let (touched, tape) = tape::run(false, walk);
         let touched = touched?;
         let mut result = found.clone();
         let mut replaced = false;
+        for (kind, early) in tiles {
+            if let Some(new) = self.tiles(kind, early, &touched) {
+                result.retain(|e| e.1.tiles.is_none() || (e.0, e.1.early) != (kind, early));
+                result.extend(new);
+                replaced = true;
+            }
+        }
         for group in wanted {
             let is_own = |k: &usize| {
                 let access = &self.graph.accesses[*k];
@@ -138,7 +151,7 @@ impl Analysis {
         let mut wanted: Vec<Group> = Vec::new();
         let mut given_up: Vec<Group> = Vec::new();
         for (kind, r, at) in found {
-            if matches!(r.extent, Extent::Bounded { exact: true, .. }) {
+            if matches!(r.extent, Extent::Bounded { exact: true, .. }) || r.tiles.is_some() {
                 continue;
             }
             let group = match self.whole(r.base) {
@@ -159,6 +172,49 @@ impl Analysis {
         }
         wanted.retain(|group| !given_up.contains(group));
         wanted
+    }
+
+    /// The directions, before or behind the wait, in which tiles of maps among the parameters are
+    /// not exact.
+    fn wanted_tiles(&self, found: &EvaluatedAccesses<Extent>) -> Vec<(AccessKind, bool)> {
+        let mut wanted = Vec::new();
+        for (kind, r, _) in found {
+            let open = r.tiles.as_ref().is_some_and(|t| match r.base {
+                SymbolicBase::ParamAddress(_) => !t.exact && !t.axes.is_empty(),
+                base => base == SymbolicBase::Unknown,
+            });
+            if open && !wanted.contains(&(*kind, r.early)) {
+                wanted.push((*kind, r.early));
+            }
+        }
+        wanted
+    }
+
+    /// The tiles that all copies by tensor map of a direction take; `None`: not all are known.
+    fn tiles(&self, kind: AccessKind, early: bool, touched: &Touched) -> Option<Vec<Entry>> {
+        // (A map has one number of axes; a copy that names another is bounded by the tensor.)
+        let mut maps: BTreeMap<(u16, usize), (TileSet, u32)> = BTreeMap::new();
+        for (k, a) in self.graph.accesses.iter().enumerate().filter(|(_, a)| (a.kind, a.early) == (kind, early)) {
+            let Target::TensorMap(_, at) = &a.target else { continue };
+            if at.is_empty() || touched.lost.contains(&k) {
+                return None;
+            }
+            for (key, tiles) in touched.tiles.iter().filter(|t| t.0.0 == k) {
+                let (all, at) = maps.entry((key.1, at.len())).or_insert_with(|| (TileSet::default(), a.at));
+                *at = a.at.min(*at);
+                all.append(tiles)?;
+            }
+        }
+        let mut entries = Vec::new();
+        for ((offset, rank), (tiles, at)) in maps {
+            for mut tiles in tiles.products()? {
+                tiles.axes.truncate(rank);
+                let unknown = Extent::Unknown { reason: Reason::Descriptor };
+                let whole = ReachedBytes::new(SymbolicBase::ParamAddress(offset), false, unknown).made(early);
+                entries.push((kind, ReachedBytes { tiles: Some(Box::new(tiles)), ..whole }, at));
+            }
+        }
+        Some(entries)
     }
 
     /// May an access of which not all addresses are known be one of a group?

@@ -46,6 +46,9 @@ impl Plan {
                 let known = reach[n.0 as usize].is_some();
                 let own = match &g.node(n).kind {
                     // (What it takes over stays as it was when it did.)
+                    Kind::Opaque(_) if g.decisions.contains_key(&n) => {
+                        Some(if once(g.node(n).home) { Reach::Once } else { Reach::Join })
+                    }
                     Kind::Phi(_) if once(g.node(n).home) => Some(Reach::Once),
                     Kind::Phi(_) | Kind::LoopPhi(..) | Kind::Building => Some(Reach::Join),
                     Kind::Special(Special::Tid(_) | Special::Ctaid(_) | Special::ClusterId(_) | Special::Lane) => {
@@ -103,6 +106,9 @@ fn looks_up(g: &Graph, n: NodeId) -> bool {
 
 /// Is a value surely made of data?
 fn is_data(g: &Graph, n: NodeId, seen: &mut FxHashMap<NodeId, bool>) -> bool {
+    if g.decisions.contains_key(&n) {
+        return false;
+    }
     if let Some(known) = seen.get(&n) {
         return *known;
     }

@@ -7,11 +7,12 @@ use super::lane_classes::{LANES, Mask, NO_LANES, lanes};
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::runs::Runs;
+use super::tile_set::TileSet;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
 use crate::ranges::analysis::Analysis;
 use crate::ranges::extent::reached::SymbolicBase;
-use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
+use crate::ranges::graph::node::{Graph, Kind, NodeId, Target, WarpDecision};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -32,6 +33,8 @@ pub(super) struct Touched {
     /// By access and base: bytes that are touched whatever the data are, and bytes that may be.
     pub(crate) surely: FxHashMap<(usize, SymbolicBase), Runs>,
     pub(crate) perhaps: FxHashMap<(usize, SymbolicBase), Runs>,
+    /// By access, and the parameter that is the map: the tiles of copies by tensor map.
+    pub(crate) tiles: FxHashMap<(usize, u16), TileSet>,
     /// Accesses of which not all addresses are known.
     pub(crate) lost: FxHashSet<usize>,
 }
@@ -70,7 +73,7 @@ pub(super) struct Walk<'a> {
     budget: usize,
 }
 
-/// The joins that nodes rest on, by block.
+/// The joins that nodes rest on, and what warps decide for them, by block.
 fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<Vec<NodeId>> {
     let mut joins = vec![Vec::new(); blocks];
     let mut seen = vec![false; g.nodes.len()];
@@ -80,10 +83,12 @@ fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<
             continue;
         }
         let node = g.node(n);
-        if matches!(node.kind, Kind::Phi(_) | Kind::LoopPhi(..)) {
+        let decision = g.decisions.get(&n);
+        if matches!(node.kind, Kind::Phi(_) | Kind::LoopPhi(..)) || decision.is_some() {
             joins[node.home.0 as usize].push(n);
         }
         work.extend(g.operands(n));
+        work.extend(decision.and_then(WarpDecision::asks));
     }
     joins
 }
@@ -104,8 +109,11 @@ impl<'a> Walk<'a> {
             let a = &g.accesses[*k];
             accesses[a.block.0 as usize].push(*k);
             roots.extend(a.guard);
-            if let Target::Address(n) = a.target {
-                roots.push(n);
+            roots.extend(a.guard.and_then(|guard| g.decisions.get(&guard)?.asks()));
+            match &a.target {
+                Target::Address(n) => roots.push(*n),
+                Target::TensorMap(n, coordinates) => roots.extend(std::iter::once(n).chain(coordinates)),
+                _ => {}
             }
         }
         let joins = needed(g, cfg.succs.len(), roots.into_iter());
@@ -157,6 +165,7 @@ impl<'a> Walk<'a> {
     /// ThreadLanes at a block: its accesses, and where they go.
     fn block(&mut self, b: BlockId, mask: &Mask) {
         self.lanes.here = *mask;
+        self.decide(b, mask);
         for at in 0..self.accesses[b.0 as usize].len() {
             let k = self.accesses[b.0 as usize][at];
             self.access(k, mask, false);
@@ -175,6 +184,20 @@ impl<'a> Walk<'a> {
             (Some(branch), _) => self.go(b, branch.taken, mask),
             (None, [next]) => self.go(b, Some(*next), mask),
             (None, _) => self.skip(b, mask),
+        }
+    }
+
+    /// What the warps at a block decide, in the order in which it is asked.
+    fn decide(&mut self, b: BlockId, mask: &Mask) {
+        let decisions = &self.analysis.graph.decisions;
+        let mut made: Vec<(NodeId, WarpDecision)> =
+            self.joins[b.0 as usize].iter().filter_map(|n| Some((*n, *decisions.get(n)?))).collect();
+        // (A node is made after those it is made of.)
+        made.sort_unstable_by_key(|m| m.0);
+        for (n, decision) in made {
+            let value = self.lanes.decided(decision, mask);
+            self.lanes.assign(n, mask, &value);
+            self.lanes.joined();
         }
     }
 
@@ -322,19 +345,37 @@ impl<'a> Walk<'a> {
         if self.touched.lost.contains(&k) {
             return;
         }
-        let a = &self.analysis.graph.accesses[k];
-        let Target::Address(target) = a.target else {
-            self.touched.lost.insert(k);
-            return;
-        };
+        let analysis = self.analysis;
+        let a = &analysis.graph.accesses[k];
         let (mut surely, mut maybe) = (*mask, NO_LANES);
-        if let Some(guard) = a.guard {
+        // What is copied once for a warp is copied for a thread that said so: its registers are
+        // those that the copy has.
+        let guard = a.guard.map(|guard| match analysis.graph.decisions.get(&guard) {
+            Some(WarpDecision::Votes { all: false, p }) if a.is_tiled() => *p,
+            _ => guard,
+        });
+        if let Some(guard) = guard {
             [surely, _, maybe] = self.lanes.get(guard).decides(mask);
         }
         if perhaps {
             maybe.iter_mut().zip(surely).for_each(|(m, s)| *m |= s);
             surely = NO_LANES;
         }
+        let target = match &a.target {
+            Target::Address(target) => *target,
+            Target::TensorMap(map, coordinates) if !coordinates.is_empty() => {
+                for (mask, perhaps) in [(surely, false), (maybe, true)] {
+                    if self.tiles(k, *map, coordinates, &mask, perhaps).is_none() {
+                        self.touched.lost.insert(k);
+                    }
+                }
+                return;
+            }
+            _ => {
+                self.touched.lost.insert(k);
+                return;
+            }
+        };
         let width = i64::from(a.bytes);
         self.lanes.get(target);
         for (mask, perhaps) in [(surely, false), (maybe, true)] {
@@ -354,6 +395,42 @@ impl<'a> Walk<'a> {
                 into.entry((k, base)).or_default().append(&runs);
             }
         }
+    }
+
+    /// The tiles that lanes copy; `None`: where the map lies, or a coordinate, is not known, or
+    /// they are too many.
+    fn tiles(&mut self, k: usize, map: NodeId, at: &[NodeId], mask: &Mask, perhaps: bool) -> Option<()> {
+        if *mask == NO_LANES {
+            return Some(());
+        }
+        self.lanes.get(map);
+        for n in at {
+            self.lanes.get(*n);
+        }
+        let mut last = None;
+        for lane in lanes(mask) {
+            let value = self.lanes.operand(map);
+            let (tag, number) = (value.tags.at(lane), value.at(lane));
+            let (SymbolicBase::ParamAddress(first), from) = *self.lanes.bases.get(usize::from(tag).wrapping_sub(1))?
+            else {
+                return None;
+            };
+            let behind = u16::try_from(number.wrapping_sub(from) % (1 << 16)).ok()?;
+            let offset = first.wrapping_add(behind);
+            if usize::from(offset) >= self.lanes.launch.params.len() {
+                return None;
+            }
+            let mut tile = [0; 5];
+            for (to, n) in tile.iter_mut().zip(at) {
+                let value = self.lanes.operand(*n);
+                *to = (value.tags.at(lane) == NUMBER).then(|| value.at(lane) as u32 as i32)?;
+            }
+            self.lanes.spent += at.len();
+            if last.replace((offset, tile)) != Some((offset, tile)) {
+                self.touched.tiles.entry((k, offset)).or_default().put(tile, perhaps)?;
+            }
+        }
+        Some(())
     }
 
     /// The bytes that lanes touch, and what they count from; `None` when an address is not known.

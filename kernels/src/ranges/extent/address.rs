@@ -53,7 +53,7 @@ pub(crate) fn access_bytes(eval: &mut Eval<'_>, acc: &Access, out: &mut Vec<Reac
 
 /// What holds when an access is made, and whether that is all that decides it; `None` when it
 /// is never made.
-fn guarded(eval: &mut Eval<'_>, acc: &Access) -> Option<(Rc<ConstraintSet>, bool)> {
+pub(crate) fn guarded(eval: &mut Eval<'_>, acc: &Access) -> Option<(Rc<ConstraintSet>, bool)> {
     eval.atoms.budget.end_reserve();
     if !eval.reachable(acc.block) {
         return None;

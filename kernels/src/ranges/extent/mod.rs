@@ -15,3 +15,4 @@ pub(super) mod delinearization;
 mod exactness;
 mod pointer_table;
 pub(super) mod reached;
+pub(crate) mod tiles;

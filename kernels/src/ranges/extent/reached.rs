@@ -3,7 +3,7 @@
 //! Owns the types that pass between the files of this folder, `analysis` and `memo`. No rules.
 
 use super::delinearization::Delinearized;
-use crate::effects::Extent;
+use crate::effects::{Extent, Tiles};
 use crate::ir::{AccessKind, BlockId};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::constraints::ConstraintSet;
@@ -35,23 +35,34 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     pub(crate) extent: E,
     /// The same bytes, more precisely.
     pub(crate) delinearized: Option<Box<Delinearized>>,
+    /// See [`crate::KernelAccess::tiles`].
+    pub(crate) tiles: Option<Box<Tiles<E>>>,
 }
 
 impl<E> ReachedBytes<E> {
     pub(crate) fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
-        ReachedBytes { base, several, early: false, extent, delinearized: None }
+        ReachedBytes { base, several, early: false, extent, delinearized: None, tiles: None }
     }
 
     /// The same, before or behind the wait.
     pub(crate) fn made(self, early: bool) -> ReachedBytes<E> {
         ReachedBytes { early, ..self }
     }
+
+    /// The same with other extents. (More precise bytes are left out.)
+    pub(crate) fn map<M>(&self, f: &mut impl FnMut(&E) -> M) -> ReachedBytes<M> {
+        let tiles = self
+            .tiles
+            .as_deref()
+            .map(|t| Box::new(Tiles { at: t.at, axes: t.axes.iter().map(&mut *f).collect(), exact: t.exact }));
+        ReachedBytes { tiles, ..ReachedBytes::new(self.base, self.several, f(&self.extent)).made(self.early) }
+    }
 }
 
 impl<N: Copy> ReachedBytes<ByteSet<N>> {
     /// With final numbers, as other modules see it.
     pub(crate) fn finished(&self, value: impl Fn(N) -> i128) -> ReachedBytes<Extent> {
-        ReachedBytes::new(self.base, self.several, self.extent.finished(value)).made(self.early)
+        self.map(&mut |extent| extent.finished(&value))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
 use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
 use crate::ranges::graph::guards::settled;
-use crate::ranges::graph::memory_accesses::{access, stores};
+use crate::ranges::graph::memory_accesses::{access, address_of_parameter, between_parameters, stores};
 use crate::ranges::graph::operations::body;
 use crate::ranges::graph::pairing::pair;
 use crate::ranges::graph::predicates::pred;
@@ -173,12 +173,15 @@ impl Builder<'_> {
                 let v = if width == Width::W32 { i64::from(v as u32 as i32) } else { v as i64 };
                 c = c.wrapping_add(v.wrapping_mul(*k));
             } else if *k != 0 {
-                match out.iter_mut().find(|t| t.0 == *n) {
-                    Some(t) => t.1 = t.1.wrapping_add(*k),
-                    None => out.push((*n, *k)),
+                let (n, k, more) = address_of_parameter(&self.g, *n, *k);
+                c = c.wrapping_add(more);
+                match out.iter_mut().find(|t| t.0 == n) {
+                    Some(t) => t.1 = t.1.wrapping_add(k),
+                    None => out.push((n, k)),
                 }
             }
         }
+        c = c.wrapping_add(between_parameters(&self.g, &mut out));
         if out.is_empty() {
             return self.konst(c as u64, width);
         }

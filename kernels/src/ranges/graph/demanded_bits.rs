@@ -11,7 +11,7 @@
 //! bits of its operands. So it is found out, from those who read a node back to its operands, how
 //! many low bits of it can make any difference. A word that agrees in these stands for it.
 
-use super::node::{Graph, Kind, NodeId, Target};
+use super::node::{Graph, Kind, NodeId, Target, WarpDecision};
 use smallvec::SmallVec;
 
 /// All bits of a node.
@@ -75,13 +75,15 @@ fn roots(g: &Graph) -> Vec<NodeId> {
     for a in &g.accesses {
         roots.extend(a.guard);
         match &a.target {
-            Target::Address(n) | Target::TensorMap(n) | Target::Handle(n, _) => roots.push(*n),
+            Target::Address(n) | Target::Handle(n, _) => roots.push(*n),
+            Target::TensorMap(n, coordinates) => roots.extend(std::iter::once(n).chain(coordinates)),
             Target::Bulk(n, size) => roots.extend([*n, *size]),
             Target::Passed(given) => roots.extend(given),
             Target::Unknown(_) => {}
         }
     }
     roots.extend(g.before_call.values());
+    roots.extend(g.decisions.values().filter_map(WarpDecision::asks));
     for s in g.local_stores.iter().chain(&g.shared_stores) {
         roots.push(s.addr);
         roots.extend(s.words.iter().chain(&s.pairs));

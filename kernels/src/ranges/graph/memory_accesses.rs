@@ -4,7 +4,7 @@
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
 use super::build::Builder;
-use super::node::{Access, Given, Kind, NodeId, StoredWords, Swap, Target, Width};
+use super::node::{Access, Given, Graph, Kind, NodeId, StoredWords, Swap, Target, Width};
 use super::ssa::Def;
 use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
 use crate::ranges::graph::cas_loops::CompareAndSwap;
@@ -86,7 +86,8 @@ pub(crate) fn chooses_by(builder: &Builder<'_>, t: &Target, p: NodeId) -> bool {
     };
     let p = strip(p);
     let mut work = match t {
-        Target::Address(n) | Target::TensorMap(n) | Target::Handle(n, _) => vec![*n],
+        Target::Address(n) | Target::Handle(n, _) => vec![*n],
+        Target::TensorMap(n, coordinates) => std::iter::once(n).chain(coordinates).copied().collect(),
         Target::Bulk(n, m) => vec![*n, *m],
         Target::Passed(_) | Target::Unknown(_) => return false,
     };
@@ -109,7 +110,10 @@ pub(crate) fn target_of(builder: &mut Builder<'_>, m: &Mem, b: u32, i: u32) -> T
             let a = sum64(builder, parts, 0, b, i);
             Target::Bulk(a, builder.operand32(size, b, i))
         }
-        Addr::TensorMap(o) => Target::TensorMap(builder.operand64(o, b, i)),
+        Addr::TensorMap(o, coordinates) => {
+            let map = builder.operand64(o, b, i);
+            Target::TensorMap(map, coordinates.iter().map(|o| builder.operand32(o, b, i)).collect())
+        }
         Addr::Handle(o, s) => {
             let wide = !matches!(o.src, Src::Var(v) if builder.ssa.f.class(v) == Class::W32);
             let n = if wide { builder.operand64(o, b, i) } else { builder.operand32(o, b, i) };
@@ -219,4 +223,39 @@ fn stores_to(builder: &mut Builder<'_>, space: MemSpace) -> Vec<StoredWords> {
         }
     }
     stores
+}
+
+/// A term that is a multiple of the address of a parameter as that, and what is added to it.
+pub(super) fn address_of_parameter(g: &Graph, n: NodeId, k: i64) -> (NodeId, i64, i64) {
+    match &g.node(n).kind {
+        Kind::Lin(terms, c) => match terms[..] {
+            [(address, times)] if matches!(g.node(address).kind, Kind::ParamAddress(_)) => {
+                (address, times.wrapping_mul(k), c.wrapping_mul(k))
+            }
+            _ => (n, k, 0),
+        },
+        _ => (n, k, 0),
+    }
+}
+
+/// Takes out addresses of two parameters that are subtracted from each other: how far they are
+/// apart is known.
+pub(super) fn between_parameters(g: &Graph, terms: &mut SmallVec<[(NodeId, i64); 3]>) -> i64 {
+    let place = |t: &(NodeId, i64)| match g.node(t.0).kind {
+        Kind::ParamAddress(p) => Some(i64::from(p)),
+        _ => None,
+    };
+    for i in 0..terms.len() {
+        for j in 0..i {
+            if let (Some(p), Some(q)) = (place(&terms[i]), place(&terms[j]))
+                && terms[i].1.checked_neg() == Some(terms[j].1)
+            {
+                let distance = terms[i].1.wrapping_mul(p - q);
+                terms.remove(i);
+                terms.remove(j);
+                return distance;
+            }
+        }
+    }
+    0
 }

@@ -202,8 +202,8 @@ pub(crate) enum Target {
     Address(NodeId),
     /// 64-bit address with a size known at launch only.
     Bulk(NodeId, NodeId),
-    /// Tensor map at this address.
-    TensorMap(NodeId),
+    /// Tensor map at this address, and the 32-bit coordinates of a tile (none: not known).
+    TensorMap(NodeId, SmallVec<[NodeId; 5]>),
     /// Texture or surface handle.
     Handle(NodeId, bool),
     /// Anywhere in what these values point into: arguments of a call that is not followed.
@@ -229,6 +229,13 @@ pub(crate) struct Access {
     pub(crate) at: u32,
     /// Made before the thread has waited: see [`crate::KernelAccess::early`].
     pub(crate) early: bool,
+}
+
+impl Access {
+    /// Is it a copy by tensor map of tiles at coordinates?
+    pub(crate) fn is_tiled(&self) -> bool {
+        matches!(&self.target, Target::TensorMap(_, coordinates) if !coordinates.is_empty())
+    }
 }
 
 /// A number that is the same in all threads, as far as the code tells.
@@ -261,6 +268,25 @@ pub(crate) struct Swap {
     pub(crate) compared: Option<Given>,
     /// What it stores then.
     pub(crate) stored: Option<Given>,
+}
+
+/// What a warp decides together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum WarpDecision {
+    /// Which thread is elected: the predicate is true in it alone.
+    Elects,
+    /// Whether a predicate holds in any thread, or in all.
+    Votes { all: bool, p: NodeId },
+}
+
+impl WarpDecision {
+    /// The predicate that threads are asked for.
+    pub(crate) fn asks(&self) -> Option<NodeId> {
+        match *self {
+            WarpDecision::Elects => None,
+            WarpDecision::Votes { p, .. } => Some(p),
+        }
+    }
 }
 
 /// An instruction that orders accesses.
@@ -314,6 +340,8 @@ pub(crate) struct Graph {
     /// What was in the place of a value before a call that is not followed. (A call keeps some
     /// registers; which ones is not known.)
     pub(crate) before_call: BTreeMap<NodeId, NodeId>,
+    /// Which of the predicates that have no form a warp decides.
+    pub(crate) decisions: BTreeMap<NodeId, WarpDecision>,
     /// Words that loops carry round, as low (false) or high halves of 64-bit values that they carry
     /// round.
     pub(crate) halves: BTreeMap<NodeId, (NodeId, bool)>,

@@ -4,7 +4,7 @@
 //! `eval/conditions.rs`.
 
 use super::build::Builder;
-use super::node::{Kind, NodeId, Target, Width};
+use super::node::{Kind, NodeId, Target, WarpDecision, Width};
 use super::provenance::origins;
 use super::ssa::{Def, END};
 use crate::ir::{Class, Cmp, Combine, Op, Prefix, Reason, Src, SrcOperand, Var, Window};
@@ -103,10 +103,22 @@ pub(crate) fn pred_body(builder: &mut Builder<'_>, d: Def) -> NodeId {
             let address = sum64(builder, &s, off, b, i);
             lies_in(builder, window, address, b)
         }
+        // No form: who is elected, and what others answer, is asked when threads are followed.
+        Op::Elect => warp_decision(builder, WarpDecision::Elects, b),
+        Op::Vote { all } => {
+            let p = builder.pred_operand(&s[0], b, i);
+            warp_decision(builder, WarpDecision::Votes { all, p }, b)
+        }
         Op::Unknown(r) => builder.opaque(r, Width::Pred, b),
         Op::Mem(_) => builder.opaque(Reason::Loaded, Width::Pred, b),
         _ => builder.opaque(Reason::Instruction, Width::Pred, b),
     }
+}
+
+fn warp_decision(builder: &mut Builder<'_>, decision: WarpDecision, b: u32) -> NodeId {
+    let n = builder.opaque(Reason::CrossLane, Width::Pred, b);
+    builder.g.decisions.insert(n, decision);
+    n
 }
 
 /// What is passed to a kernel and the address of a variable point into global memory: nobody

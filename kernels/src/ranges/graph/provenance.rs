@@ -131,7 +131,7 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenanc
     let mut o = Provenance::default();
     let mut seen = FxHashSet::default();
     match t {
-        Target::Address(n) | Target::Bulk(n, _) | Target::TensorMap(n) => {
+        Target::Address(n) | Target::Bulk(n, _) | Target::TensorMap(n, _) => {
             walk(g, params, *n, &mut o, &mut seen);
             if !o.has_base() && o.unknown.is_some() {
                 let mut all = FxHashSet::default();

@@ -10,7 +10,7 @@
 use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
-use crate::effects::{AccessKind, LaunchArgs};
+use crate::effects::{AccessKind, LaunchArgs, Tiles};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
@@ -59,8 +59,9 @@ impl CachedEvaluation {
 /// A [`CachedEvaluation`] as it is written down.
 type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>);
 
-/// Direction, base, whether it is one of several and whether it is before the wait, bytes, place.
-type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, u32);
+/// Direction, base, whether it is one of several and whether it is before the wait, bytes, tiles,
+/// place.
+type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, Option<Box<Tiles>>, u32);
 
 /// What is kept of one kernel. The latest are last.
 #[derive(Debug, Default)]
@@ -185,7 +186,7 @@ impl EvaluationCache {
         }
         let pack = |k: &Arc<CachedEvaluation>| -> PackedEvaluation {
             let packed = |(kind, r, at): &(AccessKind, ReachedBytes<Extent>, u32)| -> PackedAccess {
-                (*kind, r.base, (r.several, r.early), r.extent.clone(), *at)
+                (*kind, r.base, (r.several, r.early), r.extent.clone(), r.tiles.clone(), *at)
             };
             (k.shape, k.inputs.clone(), k.result.iter().map(packed).collect())
         };
@@ -198,8 +199,8 @@ impl EvaluationCache {
         let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
         let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (shape, inputs, result) in packed {
-            let whole = |(kind, base, (several, early), extent, at)| {
-                (kind, ReachedBytes::new(base, several, extent).made(early), at)
+            let whole = |(kind, base, (several, early), extent, tiles, at)| {
+                (kind, ReachedBytes { tiles, ..ReachedBytes::new(base, several, extent).made(early) }, at)
             };
             let result = result.into_iter().map(whole).collect();
             push(

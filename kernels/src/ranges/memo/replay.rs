@@ -7,7 +7,7 @@ use crate::effects::LaunchArgs;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::tape::{self, LaunchInput, Tape, TapeBase, TapeOp, TapeTerms};
 use crate::ranges::domain::tape_arithmetic::Linear;
-use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes};
+use crate::ranges::extent::reached::EvaluatedAccesses;
 use smallvec::SmallVec;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<
     }
     // Numbers may be in the result as they were read.
     for (_, r, _) in &result {
-        r.extent.map(&mut |x| tape.touch(x));
+        r.map(&mut |extent| extent.map(&mut |x| tape.touch(x)));
     }
     RecordedEvaluation { result, inputs: tape.into_touched(), program: None }
 }
@@ -62,14 +62,14 @@ impl ReplayProgram {
         let mut needed: Vec<bool> = tape.sums.iter().map(|s| s.asked != (None, None) || !s.not.is_empty()).collect();
         let mut formulas: EvaluatedAccesses<_> = Vec::with_capacity(result.len());
         for (kind, r, at) in result {
-            let extent = r.extent.map(&mut |x| {
+            let mut formula = |x| {
                 let l = tape.linear(x);
                 if l.k != 0 {
                     needed[l.sum as usize] = true;
                 }
                 l
-            });
-            formulas.push((*kind, ReachedBytes::new(r.base, r.several, extent).made(r.early), *at));
+            };
+            formulas.push((*kind, r.map(&mut |extent| extent.map(&mut formula)), *at));
         }
         // What a sum is made of comes before it.
         for s in (0..tape.sums.len()).rev() {
@@ -97,7 +97,7 @@ impl ReplayProgram {
             let (lo, hi) = (sum.asked.0.unwrap_or(i128::MIN), sum.asked.1.unwrap_or(i128::MAX));
             p.steps.push(Step { what, lo, hi });
         }
-        formulas.iter_mut().for_each(|f| f.1.extent = f.1.extent.map(&mut |l| l.moved(&place)));
+        formulas.iter_mut().for_each(|f| f.1 = f.1.map(&mut |extent| extent.map(&mut |l| l.moved(&place))));
         p.result = formulas;
         p
     }

@@ -3,7 +3,7 @@
 //!
 //! Maps of images (`Im2col`), interleaved channels, fills with NaN and packed types are refused.
 
-use ::device_code::tensor_map::Tensor;
+use ::device_code::tensor_map::{Tensor, Tile};
 use cuda_sys::*;
 
 use crate::api::*;
@@ -64,13 +64,13 @@ abi! {
         }
         let sizes: [u64; 5] = axes(sizes, rank, 1)?;
         let strides: [u64; 4] = axes(strides, rank - 1, 0)?;
-        let (tile, mut step): ([u32; 5], [u32; 5]) = (axes(tile, rank, 1)?, axes(step, rank, 1)?);
-        let inner = u64::from(tile[0]) * element;
+        let (extent, mut step): ([u32; 5], [u32; 5]) = (axes(tile, rank, 1)?, axes(step, rank, 1)?);
+        let inner = u64::from(extent[0]) * element;
         let fits = address as u64 != 0
             && (address as u64).is_multiple_of(16)
             && sizes.iter().all(|size| (1..=1 << 32).contains(size))
             && strides.iter().all(|stride| stride.is_multiple_of(16) && *stride < 1 << 40)
-            && tile.iter().all(|extent| (1..=256).contains(extent))
+            && extent.iter().all(|extent| (1..=256).contains(extent))
             && step.iter().all(|step| (1..=8).contains(step))
             && inner.is_multiple_of(16)
             && (swizzle == 0 || inner <= swizzle);
@@ -79,8 +79,9 @@ abi! {
         }
         // Without interleaving the first step is ignored (cuda.h, `elementStrides`).
         step[0] = 1;
-        let tensor = Tensor { address: address as u64, element, sizes, strides };
-        hand_out(to, &TensorMap { tensor, kind, rank, tile, step, swizzle: swizzle as u32 })
+        let tile = Tile { extent, step };
+        let tensor = Tensor { address: address as u64, element, sizes, strides, tile: Some(tile) };
+        hand_out(to, &TensorMap { tensor, tile, kind, rank, swizzle: swizzle as u32 })
     }
     free fn [cuTensorMapReplaceAddress plain](_z, map: *mut CUtensorMap, address: *mut c_void) {
         let bytes = get(map.cast::<[u8; crate::interp::exec::tensor::map::SIZE]>().cast_const())?;

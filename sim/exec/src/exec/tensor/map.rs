@@ -1,11 +1,11 @@
 //! Tensor maps, as the simulated driver makes them and copies of tiles read them.
 //!
 //! The first half has the layout of compute capability 9.x, as far as [`device_code::tensor_map`]
-//! knows it: address, sizes and strides. Analyses therefore read it as they read a real driver's.
-//! The place of the box and the swizzle in a real one is not known: here they are in the second
-//! half, in the simulator's own form.
+//! knows it: address, sizes, strides and box. Analyses therefore read it as they read a real
+//! driver's. The place of the swizzle in a real one is not known: here it is in the second half, in
+//! the simulator's own form.
 
-use device_code::tensor_map::Tensor;
+use device_code::tensor_map::{Tensor, Tile};
 
 /// Bytes of a map.
 pub const SIZE: usize = 128;
@@ -16,14 +16,12 @@ const MAGIC: [u8; 4] = *b"tile";
 pub struct TensorMap {
     /// The tensor.
     pub tensor: Tensor,
+    /// What a copy takes of it.
+    pub tile: Tile,
     /// The hardware's number of the type of elements.
     pub kind: u8,
     /// Number of axes.
     pub rank: usize,
-    /// Extent of a tile along each axis, in elements of the tensor; 1 beyond the rank.
-    pub tile: [u32; 5],
-    /// Which elements of it are copied: every so many along each axis.
-    pub step: [u32; 5],
     /// Bytes of the rows in which units of 16 bytes change places (32, 64, 128), or 0.
     pub swizzle: u32,
 }
@@ -43,14 +41,12 @@ impl TensorMap {
                 words[7] |= ((stride >> 32) as u32 & 15) << (4 * (axis - 1));
             }
         }
+        words[13] = (1..5).fold(0, |word, axis| word | (self.tile.step[axis] - 1) << (3 * axis));
         let mut bytes = [0; SIZE];
         bytes.chunks_exact_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+        bytes[55..60].iter_mut().zip(self.tile.extent).for_each(|(to, extent)| *to = (extent - 1) as u8);
         bytes[64..68].copy_from_slice(&MAGIC);
         (bytes[68], bytes[69]) = (self.rank as u8, self.swizzle as u8);
-        for axis in 0..5 {
-            bytes[72 + axis] = self.step[axis] as u8;
-            bytes[80 + 2 * axis..][..2].copy_from_slice(&(self.tile[axis] as u16).to_le_bytes());
-        }
         bytes
     }
 
@@ -60,20 +56,19 @@ impl TensorMap {
             return None;
         }
         let flags = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-        let tile = |axis: usize| u32::from(u16::from_le_bytes([bytes[80 + 2 * axis], bytes[81 + 2 * axis]]));
+        let tensor = Tensor::decode(bytes)?;
         Some(TensorMap {
-            tensor: Tensor::decode(bytes)?,
+            tensor,
+            tile: tensor.tile?,
             kind: (flags >> 7 & 15) as u8,
             rank: usize::from(bytes[68]),
-            tile: std::array::from_fn(tile),
-            step: std::array::from_fn(|axis| u32::from(bytes[72 + axis])),
             swizzle: u32::from(bytes[69]),
         })
     }
 
     /// How many elements are copied along each axis.
     pub(crate) fn counts(&self) -> [u32; 5] {
-        std::array::from_fn(|axis| self.tile[axis].div_ceil(self.step[axis]))
+        std::array::from_fn(|axis| self.tile.extent[axis].div_ceil(self.tile.step[axis]))
     }
 
     /// Where a byte of a tile lies in shared memory: bits of the address of its unit of 16 bytes
@@ -93,17 +88,17 @@ mod tests {
         for rank in 1..=5 {
             for (kind, element) in [(0, 1), (1, 2), (3, 4), (4, 8), (9, 8), (10, 2)] {
                 let (mut sizes, mut strides) = ([1; 5], [0; 4]);
-                let (mut tile, mut step) = ([1; 5], [1; 5]);
+                let mut tile = Tile { extent: [1; 5], step: [1; 5] };
                 for axis in 0..rank {
                     sizes[axis] = [1 << 32, 7, 300, 1, 12][axis];
-                    (tile[axis], step[axis]) = ([256, 3, 1, 1, 12][axis], [1, 8, 1, 2, 5][axis]);
+                    (tile.extent[axis], tile.step[axis]) = ([256, 3, 1, 1, 12][axis], [1, 8, 1, 2, 5][axis]);
                     if axis > 0 {
                         strides[axis - 1] = [16, 48, (1 << 40) - 16, 4096][axis - 1];
                     }
                 }
-                let tensor = Tensor { address: 0x7f12_3456_7890, element, sizes, strides };
+                let tensor = Tensor { address: 0x7f12_3456_7890, element, sizes, strides, tile: Some(tile) };
                 for swizzle in [0, 32, 64, 128] {
-                    let map = TensorMap { tensor, kind, rank, tile, step, swizzle };
+                    let map = TensorMap { tensor, tile, kind, rank, swizzle };
                     assert_eq!(TensorMap::decode(&map.encode()), Some(map));
                 }
             }
@@ -114,8 +109,9 @@ mod tests {
     #[test]
     fn a_swizzle_moves_units_within_their_row() {
         let map = |swizzle| {
-            let tensor = Tensor { address: 16, element: 1, sizes: [1; 5], strides: [0; 4] };
-            TensorMap { tensor, kind: 0, rank: 1, tile: [1; 5], step: [1; 5], swizzle }
+            let tile = Tile { extent: [1; 5], step: [1; 5] };
+            let tensor = Tensor { address: 16, element: 1, sizes: [1; 5], strides: [0; 4], tile: Some(tile) };
+            TensorMap { tensor, tile, kind: 0, rank: 1, swizzle }
         };
         for swizzle in [0, 32, 64, 128] {
             let map = map(swizzle);

@@ -59,7 +59,7 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
     for row in 0..rows {
         let (mut rest, mut base, mut is_inside) = (row, map.tensor.address as i64, true);
         for axis in 1..5 {
-            let at = first[axis] + i64::from(rest % counts[axis] * map.step[axis]);
+            let at = first[axis] + i64::from(rest % counts[axis] * map.tile.step[axis]);
             rest /= counts[axis];
             is_inside &= inside(axis, at);
             base += at * map.tensor.strides[axis - 1] as i64;

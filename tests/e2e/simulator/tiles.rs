@@ -1,0 +1,51 @@
+//! Copies of tiles by tensor maps on two streams, racy and mended, with the bytes that are predicted
+//! and with those that the simulated GPU measures; random tiles, predicted against measured.
+
+use serde_json::Value;
+use tests::{build, run};
+
+/// What the launches do, and the hazard if they race.
+const PAIRS: [(&str, &str); 8] = [
+    ("output", "write-after-write"),
+    ("ordered", "write-after-write"),
+    ("halves", "write-after-write"),
+    ("columns", "write-after-write"),
+    ("loops", "write-after-write"),
+    ("clipped", "write-after-write"),
+    ("added", "write-after-write"),
+    ("freed", "freed-while-used"),
+];
+
+#[test]
+fn tiles_of_two_streams_race_where_they_overlap() {
+    let Some(program) =
+        build::cuda_program_if_possible("sim/tiles.cu", "shared", &["-arch=compute_90a", "-code=compute_90a"])
+    else {
+        return;
+    };
+    for (pair, hazard) in PAIRS {
+        for how in ["--sim-predict", "--sim"] {
+            for (variant, code) in [("racy", 66), ("mended", 0)] {
+                let case = format!("{pair} {variant} {how}");
+                let json = build::scratch(&format!("tiles-{pair}-{variant}-{}", &how[2..])).join("report.json");
+                let mut command = run::streamsan(["run", "--sim", how, "--json"]);
+                let command = command.arg(&json).arg("--").arg(&program).args([pair, variant]);
+                // (Maps are read on devices of compute capability 9.x.)
+                let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", "arch=90"));
+                assert_eq!(ended.code(), Some(code), "{case}: {}", ended.err);
+                let text = std::fs::read_to_string(&json).expect("written");
+                let report: Value = serde_json::from_str(&text).expect("valid JSON");
+                let launches = &report["coverage"]["launches"];
+                assert_eq!(launches["kinds_only"].as_u64(), Some(0), "{case}: {launches}");
+                if variant == "racy" {
+                    let finding = &report["findings"][0];
+                    assert_eq!(
+                        (&finding["hazard"], &finding["confidence"]),
+                        (&hazard.into(), &"certain".into()),
+                        "{case}"
+                    );
+                }
+            }
+        }
+    }
+}
