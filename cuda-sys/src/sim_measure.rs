@@ -32,11 +32,12 @@ pub struct ObservedLaunch {
 pub struct TouchedPage {
     /// Its first address.
     pub address: u64,
-    /// 0: loaded, 1: stored, 2: updated by atomic instructions, 3: loaded by them, 4: stored. Others
-    /// say of bytes that some plain access to them is not ordered: 5: no acquire of the device's
-    /// scope came before it, 6: no release of that scope came behind it, 7: neither is the system's
-    /// scope. The last is said of atomic stores, too, that told the host nothing. There is one page
-    /// of these kinds at least, perhaps an empty one, if the launch was looked at for its order.
+    /// 0: loaded, 1: stored, 2: updated by atomic instructions, 3: loaded by them, 4: stored.
+    /// Others say of bytes that some plain access to them is not ordered: 5: no acquire of the
+    /// device's scope came before it, 6: no release of that scope came behind it, 7: neither is
+    /// the system's scope. The last is said of atomic stores, too, that told the host nothing.
+    /// There is one page of these kinds at least, perhaps an empty one, if the launch was looked
+    /// at for its order.
     pub kind: c_uint,
     /// 128 words with a bit for each byte, the lowest bit first.
     pub bits: *const u32,

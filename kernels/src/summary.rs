@@ -106,8 +106,8 @@ impl Summary {
         rest.is_empty().then(|| Summary { words: OnceLock::from(words), ..summary })
     }
 
-    /// How many launches got the bytes of others that differ from them in pointers only, as an upper
-    /// bound: see `ranges/memo/relocated.rs`.
+    /// How many launches got the bytes of others that differ from them in pointers only, as an
+    /// upper bound: see `ranges/memo/relocated.rs`.
     #[must_use]
     pub fn relocated(&self) -> u64 {
         self.analysis.cache().relocated()

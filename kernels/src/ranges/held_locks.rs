@@ -26,6 +26,7 @@ use crate::ranges::eval::Eval;
 use crate::ranges::extent::coalesce::coalesce;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
 use crate::ranges::locks::Held;
+use crate::ranges::memo::kept_locks::{KeptLocks, SymbolicWords};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -46,35 +47,6 @@ type Words = FxHashMap<u32, SmallVec<[(Base, Extent); 1]>>;
 
 /// The byte sets of each lock, and of none.
 type SetsByLock = Vec<(Option<Lock>, Vec<ByteSet>)>;
-
-/// The same before the values of parameters are put in.
-type SymbolicWords = FxHashMap<u32, SmallVec<[ReachedBytes<Extent>; 1]>>;
-
-/// The locks of all launches of one evaluation, before the values of parameters are put in: finding
-/// them takes as long as the evaluation. Of launches whose bytes are told apart by lock there are
-/// none.
-#[derive(Clone, Debug)]
-pub(crate) struct KeptLocks {
-    words: SymbolicWords,
-    asked: bool,
-    made: Vec<bool>,
-    /// Which of the words that addresses derive from were equal: where others are, locks may be one
-    /// that were two.
-    equal: Vec<bool>,
-}
-
-impl KeptLocks {
-    /// The same for other pointers, by which `moved` moves bytes.
-    pub(crate) fn moved(
-        &self,
-        moved: impl Fn(&ReachedBytes<Extent>) -> Option<ReachedBytes<Extent>>,
-    ) -> Option<KeptLocks> {
-        let of = |(k, reached): (&u32, &SmallVec<[ReachedBytes<Extent>; 1]>)| {
-            Some((*k, reached.iter().map(&moved).collect::<Option<SmallVec<_>>>()?))
-        };
-        Some(KeptLocks { words: self.words.iter().map(of).collect::<Option<_>>()?, ..self.clone() })
-    }
-}
 
 /// Which of the words that addresses derive from are equal in a launch.
 fn equal_words(analysis: &Analysis, launch: &LaunchArgs<'_>) -> Vec<bool> {

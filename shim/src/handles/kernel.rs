@@ -61,8 +61,8 @@ impl Kernel {
         }
     }
 
-    /// Whether any word that a parameter holds is such a one. A word is 8 bytes of one parameter, at
-    /// a multiple of 8 in the buffer.
+    /// Whether any word that a parameter holds is such a one. A word is 8 bytes of one parameter,
+    /// at a multiple of 8 in the buffer.
     ///
     /// # Safety
     /// `kernel_params` is the array that the program passed to a launch that has succeeded.

@@ -107,9 +107,9 @@ mod tests {
     const SAMPLE: u64 = 64 << 10;
     const SECOND: u64 = 1_000_000_000;
 
-    /// Steps of `every` nanoseconds, each with `copies` sources of so many bytes, for ten seconds, on
-    /// a machine that takes `slow` times what reading should take. What was read and what was not,
-    /// and what it took of the run.
+    /// Steps of `every` nanoseconds, each with `copies` sources of so many bytes, for ten seconds,
+    /// on a machine that takes `slow` times what reading should take. What was read and what was
+    /// not, and what it took of the run.
     fn run(every: u64, copies: u64, bytes: u64, slow: u64) -> (u64, u64, f64) {
         let budget = ReadBudget::default();
         let (mut now, mut read, mut spent) = (0, 0, 0);

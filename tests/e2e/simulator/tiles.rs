@@ -1,5 +1,6 @@
-//! Copies of tiles by tensor maps on two streams, racy and mended, with the bytes that are predicted
-//! and with those that the simulated GPU measures; random tiles, predicted against measured.
+//! Copies of tiles by tensor maps on two streams, racy and mended, with the bytes that are
+//! predicted and with those that the simulated GPU measures; random tiles, predicted against
+//! measured.
 
 use serde_json::Value;
 use tests::{build, run};

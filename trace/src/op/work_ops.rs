@@ -182,9 +182,9 @@ macro_rules! work_ops {
         /// The bytes.
         runs: List<'a, ExactRun>,
     }
-    /// Of the launch of an [`Op::Exact`] that comes later: bytes of which some access is not ordered
-    /// for others ([`exact_order`]). A simulated GPU alone tells them, of launches whose code can
-    /// order memory.
+    /// Of the launch of an [`Op::Exact`] that comes later: bytes of which some access is not
+    /// ordered for others ([`exact_order`]). A simulated GPU alone tells them, of launches whose
+    /// code can order memory.
     124 ExactOrder {
         /// Timeline of the launch.
         timeline: TimelineId,

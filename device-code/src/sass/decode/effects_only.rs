@@ -66,9 +66,9 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
         0x036 if w.arch <= Turing && any => (Tensor, File::R, 8),
         0x037 | 0x03c | 0x03d if any => (Tensor, File::R, 8),
         0x03f | 0x07a | 0x07b | 0x07c if any => (Tensor, File::R, 8),
-        // Warp group MMA (HGMMA IGMMA QGMMA BGMMA), tensor memory loads. A row of 64 by N numbers of 4
-        // bytes is in N/2 registers of each of 128 threads; of HGMMA, N/8 - 1 is in bits 53 to 57
-        // (`nvdisasm`, N from 8 to 256).
+        // Warp group MMA (HGMMA IGMMA QGMMA BGMMA), tensor memory loads. A row of 64 by N numbers
+        // of 4 bytes is in N/2 registers of each of 128 threads; of HGMMA, N/8 - 1 is in bits 53 to
+        // 57 (`nvdisasm`, N from 8 to 256).
         0x1f0 if w.arch == Hopper => (Tensor, File::R, (4 * (w.b(53, 58) + 1)) as u8),
         0x1f0..=0x1f4 if at_least(Hopper) => (Tensor, File::R, ALL),
         0x1ee if w.opcode == 0x9ee && at_least(Blackwell) => (Tensor, File::R, ALL),

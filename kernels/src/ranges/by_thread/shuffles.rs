@@ -49,8 +49,8 @@ impl ThreadLanes<'_> {
         all
     }
 
-    /// What the warps decide whose lanes are at a block. (All that take part are: they are converged
-    /// there. Of them the first is elected: measured on an H200.)
+    /// What the warps decide whose lanes are at a block. (All that take part are: they are
+    /// converged there. Of them the first is elected: measured on an H200.)
     pub(super) fn decided(&mut self, decision: WarpDecision, mask: &Mask) -> LaneValue {
         let asked = decision.asks();
         if let Some(p) = asked {

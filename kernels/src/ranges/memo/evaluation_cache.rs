@@ -16,7 +16,7 @@ use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
-use crate::ranges::held_locks::KeptLocks;
+use crate::ranges::memo::kept_locks::KeptLocks;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

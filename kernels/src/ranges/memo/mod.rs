@@ -2,9 +2,11 @@
 //!
 //! Owns three layers: `evaluation_cache` keeps whole results for equal launches and decides what is
 //! kept, `replay` keeps recorded arithmetic for launches that differ in numbers, `relocated` moves
-//! the results of launches that differ in pointers. None knows how a launch is evaluated:
+//! the results of launches that differ in pointers, and `kept_locks` is what the first has of their
+//! locks. None knows how a launch is evaluated:
 //! `analysis` passes the evaluation as a closure.
 
 pub(super) mod evaluation_cache;
+pub(super) mod kept_locks;
 mod relocated;
 mod replay;

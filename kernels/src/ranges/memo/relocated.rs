@@ -20,7 +20,7 @@ use super::evaluation_cache::{CachedEvaluation, LaunchShape, push};
 use crate::effects::{Extent, LaunchArgs};
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
-use crate::ranges::held_locks::KeptLocks;
+use crate::ranges::memo::kept_locks::KeptLocks;
 use std::sync::Arc;
 
 /// Evaluations that have to agree.

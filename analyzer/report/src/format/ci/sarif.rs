@@ -8,6 +8,7 @@ use super::percent_encoded;
 use super::workspace::Workspace;
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
+use crate::format::finding_pages::page;
 use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
@@ -66,17 +67,6 @@ const IN_KERNEL: (&str, &str, &str) = (
 /// Where the documentation is as a site (`scripts/site`), told when the product is built; without
 /// it, rules name no address.
 const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
-
-/// The pages of the rules in the documentation.
-const PAGES: [(&str, &str); 7] = [
-    ("read-after-write", include_str!("../../../../../docs/findings/read-after-write.md")),
-    ("write-after-write", include_str!("../../../../../docs/findings/write-after-write.md")),
-    ("write-after-read", include_str!("../../../../../docs/findings/write-after-read.md")),
-    ("race-inside-kernel", include_str!("../../../../../docs/findings/race-inside-kernel.md")),
-    ("forbidden-default-stream", include_str!("../../../../../docs/findings/forbidden-default-stream.md")),
-    ("forbidden-sync", include_str!("../../../../../docs/findings/forbidden-sync.md")),
-    ("forbidden-unnamed-stream", include_str!("../../../../../docs/findings/forbidden-unnamed-stream.md")),
-];
 
 /// Frames of a stack that are written.
 const MAX_FRAMES: usize = 100;
@@ -404,8 +394,7 @@ fn said(s: &Side) -> String {
 
 /// The page of a rule without its links to other pages, which lead nowhere from a report.
 fn help_page(rule: &str) -> &'static str {
-    let page = PAGES.iter().find(|(name, _)| *name == rule).map_or("", |(_, page)| *page);
-    page.split("\n## See also").next().unwrap_or_default().trim_end()
+    page(rule).unwrap_or_default().split("\n## See also").next().unwrap_or_default().trim_end()
 }
 
 /// Where the site has the page of a rule.

@@ -1,11 +1,9 @@
 //! `streamsan explain`: what the kernels of a file read and write, or what a kind of finding is.
 
-mod pages;
-
 use super::arguments::Given;
 use super::common::{print, unreadable, wrong};
 use crate::tools::explain::{Asked, describe};
-use pages::page;
+use report::format::finding_pages::page;
 use settings::Options;
 use settings::exit_code::Ending;
 use settings::nearest::nearest;

@@ -1,4 +1,4 @@
-//! The pages on kinds of findings, for `streamsan explain KIND`.
+//! The pages of the documentation on kinds of findings.
 //!
 //! Owns the list of kinds that have a page. The pages are those of `docs/findings`.
 
@@ -14,6 +14,7 @@ pages![
     "read-after-write",
     "write-after-write",
     "write-after-read",
+    "race-inside-kernel",
     "freed-without-record_stream",
     "freed-while-used",
     "forbidden-default-stream",
@@ -21,8 +22,8 @@ pages![
     "forbidden-unnamed-stream",
 ];
 
-/// The page of a kind.
-pub(super) fn page(kind: &str) -> Option<&'static str> {
+/// The page of a kind, in Markdown.
+pub fn page(kind: &str) -> Option<&'static str> {
     PAGES.iter().find(|(name, _)| *name == kind).map(|(_, page)| *page)
 }
 
@@ -32,7 +33,7 @@ mod tests {
 
     #[test]
     fn each_page_is_listed() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/findings");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/findings");
         let names = std::fs::read_dir(folder).expect("the pages").flatten().map(|entry| entry.file_name());
         let mut names: Vec<String> =
             names.map(|name| name.to_string_lossy().trim_end_matches(".md").to_owned()).collect();

@@ -1,6 +1,4 @@
-//! What observers of a launch are told of its order: fences and barriers, and what each access
-//! orders besides itself. The order between kernels, and between a kernel and the host, rests on
-//! it. (`sim_races` is told more, for the order inside a kernel.)
+//! Fences, barriers, and the order of one access.
 
 /// Whom a fence or a strong access reaches (PTX ISA, "Scope").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,13 +42,4 @@ pub enum OrderEvent {
     GridMeets,
     /// All threads of the block have ended.
     Ends,
-}
-
-/// How the instructions of a program can order memory for others than its own block or cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ProgramOrder {
-    /// By fences, acquires or releases of the device or the system.
-    pub(crate) device: bool,
-    /// By some of the system.
-    pub(crate) system: bool,
 }
