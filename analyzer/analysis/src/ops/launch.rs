@@ -26,6 +26,22 @@ use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, Op, StreamId};
 
+/// Takes in what was found inside a launch.
+pub(super) fn inside(
+    state: &mut ProcessState,
+    facts: &ProcessFacts,
+    stream: StreamId,
+    kernel: KernelId,
+    context: &OpContext,
+    number: u32,
+) {
+    let inside = state.exact.pending.inside(context.origin.epoch, number);
+    if !inside.is_empty() {
+        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
+        super::inside::take(state, facts, inside, &site);
+    }
+}
+
 /// Applies a launch: looks up what it accesses, and compares that.
 pub(super) fn launch(
     state: &mut ProcessState,
@@ -37,11 +53,6 @@ pub(super) fn launch(
     node: Option<(&Graph, u32)>,
 ) {
     let number = node.map_or(0, |(_, index)| index + 1);
-    let inside = state.exact.pending.inside(context.origin.epoch, number);
-    if !inside.is_empty() {
-        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
-        super::inside::take(state, facts, inside, &site);
-    }
     let mut key = facts.code.key(kernel, l);
     let class = LaunchClass::of(kernel, l.shape.grid, l.shape.block);
     let dependence = match node {

@@ -201,6 +201,9 @@ fn work(
     state.submissions.staged_copy = None;
     match *op {
         Op::Launch { stream, kernel, shape, params } => {
+            // It needs neither parameters nor code.
+            let number = node.map_or(0, |(_, index)| index + 1);
+            launch::inside(state, facts, stream, kernel, &context, number);
             if shape.flags & INSIDE_LIBRARY != 0 {
                 // The op of the library itself says what is touched.
                 state.coverage.launches += 1;
