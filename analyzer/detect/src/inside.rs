@@ -130,9 +130,9 @@ impl RawInside {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Cause, Overlap, Region};
+    use crate::memory::Cause;
+    use trace::TimelineId;
     use trace::op::inside::{InsideGrade, InsideRemedy, InsideScope};
-    use trace::{CallId, KernelId, StackId, StreamId, ThreadId, TimelineId};
 
     fn side(line: u32, kind: InsideKind, thread: u32) -> ReadSide {
         ReadSide {
@@ -168,38 +168,24 @@ mod tests {
         }
     }
 
-    fn site() -> Site {
-        Site {
-            stack: StackId::NONE,
-            call: CallId::default(),
-            cause: Cause::Kernel,
-            thread: ThreadId::default(),
-            stream: StreamId::NONE,
-            kernel: KernelId::NONE,
-            batch: 0,
-            node: 0,
-            launched: StackId::NONE,
-            region: Region::default(),
-            param: None,
-            at: 0,
-            measured: false,
-            guessed: false,
-            texels: false,
-            conditional: false,
-            overlap: Overlap::No,
-        }
-    }
-
     #[test]
     fn one_finding_for_a_pair_of_lines_with_the_smallest_example() {
         use InsideGrade::{Certain, Possible};
         use InsideKind::{Read, Write};
         let (mut all, memory) = (InsideRaces::default(), Allocations::default());
         let pair = |a, b, grade| race([side(3, Write, a), side(7, Read, b)], grade);
-        all.add(&inside("k<1>", 1, vec![pair(9, 4, Possible)]), &site(), &memory);
-        all.add(&inside("k<2>", 2, vec![pair(8, 31, Certain)]), &site(), &memory);
-        all.add(&inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]), &site(), &memory);
-        all.add(&inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]), &site(), &memory);
+        all.add(&inside("k<1>", 1, vec![pair(9, 4, Possible)]), &Site::unknown(Cause::Kernel), &memory);
+        all.add(&inside("k<2>", 2, vec![pair(8, 31, Certain)]), &Site::unknown(Cause::Kernel), &memory);
+        all.add(
+            &inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]),
+            &Site::unknown(Cause::Kernel),
+            &memory,
+        );
+        all.add(
+            &inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]),
+            &Site::unknown(Cause::Kernel),
+            &memory,
+        );
         assert_eq!(all.all().len(), 1, "{:?}", all.all());
         let one = &all.all()[0];
         assert_eq!((one.count, one.launches, &*one.kernel), (20, 3, "k<2>"));
@@ -207,7 +193,7 @@ mod tests {
         // Without lines, the kernel and the instruction tell them apart.
         for kernel in ["k", "k", "l"] {
             let sides = [side(0, Write, 1), side(0, Read, 2)];
-            all.add(&inside(kernel, 1, vec![race(sides, Certain)]), &site(), &memory);
+            all.add(&inside(kernel, 1, vec![race(sides, Certain)]), &Site::unknown(Cause::Kernel), &memory);
         }
         assert_eq!(all.all().len(), 3);
     }

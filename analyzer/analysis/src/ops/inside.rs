@@ -6,19 +6,28 @@
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
 use detect::memory::Site;
-use trace::DecodeError;
 use trace::op::inside::{ReadInside, inside_flags};
+use trace::{DecodeError, Epoch};
 
-/// Takes in what was found inside the launch of a site: an entry for each grid that it ran.
-#[cold]
+/// Takes in what was found inside a launch, or inside the node of a graph with this number: an
+/// entry for each grid that it ran.
 pub(super) fn take(
     state: &mut ProcessState,
     facts: &ProcessFacts,
-    found: Vec<Result<ReadInside, DecodeError>>,
-    site: &Site,
+    epoch: Epoch,
+    number: u32,
+    site: impl FnOnce() -> Site,
 ) {
+    let found = state.exact.pending.inside(epoch, number);
+    if !found.is_empty() {
+        add_found(state, facts, found, &site());
+    }
+}
+
+#[cold]
+fn add_found(state: &mut ProcessState, facts: &ProcessFacts, found: Vec<Result<ReadInside, DecodeError>>, site: &Site) {
     let coverage = &mut state.coverage;
-    coverage.launches_inside += u64::from(!found.is_empty());
+    coverage.launches_inside += 1;
     for inside in found {
         let inside = match inside {
             Ok(inside) => inside,

@@ -26,22 +26,6 @@ use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, Op, StreamId};
 
-/// Takes in what was found inside a launch.
-pub(super) fn inside(
-    state: &mut ProcessState,
-    facts: &ProcessFacts,
-    stream: StreamId,
-    kernel: KernelId,
-    context: &OpContext,
-    number: u32,
-) {
-    let inside = state.exact.pending.inside(context.origin.epoch, number);
-    if !inside.is_empty() {
-        let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
-        super::inside::take(state, facts, inside, &site);
-    }
-}
-
 /// Applies a launch: looks up what it accesses, and compares that.
 pub(super) fn launch(
     state: &mut ProcessState,

@@ -203,7 +203,11 @@ fn work(
         Op::Launch { stream, kernel, shape, params } => {
             // It needs neither parameters nor code.
             let number = node.map_or(0, |(_, index)| index + 1);
-            launch::inside(state, facts, stream, kernel, &context, number);
+            inside::take(state, facts, context.origin.epoch, number, || Site {
+                kernel,
+                node: number,
+                ..context.site(Cause::Kernel, stream)
+            });
             if shape.flags & INSIDE_LIBRARY != 0 {
                 // The op of the library itself says what is touched.
                 state.coverage.launches += 1;

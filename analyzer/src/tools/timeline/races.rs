@@ -59,6 +59,9 @@ impl Races {
 
     /// The findings that a slice takes part in.
     pub(super) fn parts(&mut self, stream: StreamId, call: &str, at: &str, mark: Mark) -> Vec<Part> {
+        if self.places.is_empty() {
+            return Vec::new();
+        }
         let Some(roles) = self.places.get(&(stream.0, call.to_owned(), at.to_owned())) else { return Vec::new() };
         let mut parts: Vec<Part> = Vec::new();
         for &(index, role) in roles {
