@@ -40,6 +40,9 @@ pub struct Core {
     pub stack_ids: StackIds,
     threads: AtomicU32,
     shared: Lock<Shared>,
+    /// Held from when touches leave their queues until they are in the log: what another thread
+    /// logs meanwhile may be ordered behind them by the program. Taken before `shared`.
+    draining: Lock<()>,
     header: *const Header,
 }
 
@@ -66,6 +69,7 @@ impl Core {
             stack_ids,
             threads: AtomicU32::new(0),
             shared: Lock::new(Shared::new(attached.producer, watches, stack_ids, host_threads)),
+            draining: Lock::new(()),
             header,
         }
     }
@@ -100,9 +104,13 @@ impl Core {
         }
     }
 
-    /// Logs the touches of protected pages that were seen since the last time.
+    /// Logs the touches of protected pages that were seen since the last time. When it returns, those
+    /// are in the log that another thread has taken out of the queues, too.
     #[cold]
     pub fn log_touches(&self) {
+        let Ok(_draining) = self.draining.lock() else {
+            return lifecycle::switch_off(format_args!("a thread was killed inside a hook"));
+        };
         page_protection::drain(|touch| {
             let Some(mut shared) = self.lock() else { return };
             let (start, end) = (touch.address, touch.address.saturating_add(1));

@@ -64,3 +64,17 @@ fn a_host_function_is_unordered_until_the_host_has_heard_of_it() {
     let cases = check("sim/late_functions.cu", |_| true);
     assert!(matches!(cases, None | Some(108)), "{cases:?}");
 }
+
+/// A touch is in the log before what the program orders behind it, whichever thread logs it.
+#[test]
+fn a_touch_is_logged_before_what_follows_it_on_another_thread() {
+    let file = "sim/logged_touches.cu";
+    let Some(program) = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17"]) else { return };
+    for (word, status) in [("", 0), ("late", 66)] {
+        let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--"]);
+        command.arg(&program).args(Some(word).filter(|word| !word.is_empty()));
+        let ended = run::end(command.env_remove("LD_LIBRARY_PATH"));
+        assert_eq!((ended.status.code(), &*ended.out), (Some(status), "done\n"), "{word}: {}", ended.err);
+        assert_eq!(ended.err.contains("1 finding (1 certain"), word == "late", "{word}: {}", ended.err);
+    }
+}
