@@ -236,11 +236,12 @@ fn colours_only_where_wanted() {
     let style = text::Style { color: true, processes: false, no_machine_lines: false };
     let coloured = text::report(&plain_race().report(), style, 50);
     assert!(coloured.contains("\x1b[1;31m"));
-    assert!(text::wants_color(Color::Auto, true, None));
-    assert!(text::wants_color(Color::Auto, true, Some("")));
-    assert!(!text::wants_color(Color::Auto, true, Some("1")));
-    assert!(!text::wants_color(Color::Auto, false, None));
-    assert!(text::wants_color(Color::Always, false, Some("1")));
+    assert!(text::wants_color(Color::Auto, true, None, Some("xterm")));
+    assert!(text::wants_color(Color::Auto, true, Some(""), None));
+    assert!(!text::wants_color(Color::Auto, true, Some("1"), None));
+    assert!(!text::wants_color(Color::Auto, true, None, Some("dumb")));
+    assert!(!text::wants_color(Color::Auto, false, None, None));
+    assert!(text::wants_color(Color::Always, false, Some("1"), Some("dumb")));
 }
 
 #[test]

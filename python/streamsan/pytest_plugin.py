@@ -39,7 +39,7 @@ def _shim():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    if not config.getoption("streamsan") or os.environ.get(INNER):
+    if not config.getoption("streamsan") or os.environ.get(INNER) or _runs_no_test(config):
         return None
     import shlex
 
@@ -51,7 +51,9 @@ def pytest_cmdline_main(config):
     options, wanted = _without_json(shlex.split(config.getoption("streamsan_args")))
     with tempfile.TemporaryDirectory(prefix="streamsan-pytest-") as folder:
         report = os.path.join(folder, "report.json")
-        command = [program, "run", "--json", report, "--error-exitcode", "0"] + options
+        # The report here is not one that the user asked for, so it does not ask for CUDA work.
+        allowed = [] if wanted or _requires_cuda(options) else ["--no-require-cuda"]
+        command = [program, "run", "--json", report, "--error-exitcode", "0"] + allowed + options
         command += ["--", sys.executable, "-m", "pytest"] + list(config.invocation_params.args)
         code = subprocess.run(command, env=dict(os.environ, **{INNER: "1"})).returncode
         try:
@@ -78,6 +80,20 @@ def pytest_cmdline_main(config):
     if findings:
         return code or pytest.ExitCode.TESTS_FAILED
     return code
+
+
+def _runs_no_test(config):
+    """Whether pytest only says something: a list of tests, of fixtures, of markers."""
+    return any(config.getoption(name, False) for name in ("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "help"))
+
+
+def _requires_cuda(options):
+    """Whether a run without CUDA work fails by default: in CI, or for a report file (see ``--require-cuda``)."""
+    services = ("CI", "TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION")
+    if any(os.environ.get(name, "") not in ("", "0", "false") for name in services):
+        return True
+    reports = {"--" + name for name in ("json", "sarif", "html", "junit", "parquet", "code-quality", "markdown")}
+    return any(word.split("=")[0] in reports for word in options)
 
 
 def _without_json(words):
@@ -163,15 +179,19 @@ def _short(name):
 
 
 def _lines(findings):
+    outside = "(outside of any test)"
     for finding in findings:
-        test = next(iter(finding["access"].get("regions") or []), "(outside of any test)")
+        first = next(iter(finding["access"].get("regions") or []), outside)
+        # Tests that show the same race again fail as well.
+        tests = [first] + [ranges[0] for ranges in finding.get("ranges") or []]
         if finding.get("kind") == "forbidden":
-            yield test, "streamsan: %s: %s" % (finding["hazard"], finding["text"])
-            continue
-        before = next(iter(finding["previous"].get("regions") or []), "(outside of any test)")
-        what = _short(finding["access"].get("kernel") or finding["access"]["call"])
-        text = "streamsan: %s by %s (%s)" % (finding["hazard"], what, finding["confidence"])
-        yield test, text if test == before else "%s, after %s" % (text, before)
+            text, before = "streamsan: %s: %s" % (finding["hazard"], finding["text"]), first
+        else:
+            before = next(iter(finding["previous"].get("regions") or []), outside)
+            what = _short(finding["access"].get("kernel") or finding["access"]["call"])
+            text = "streamsan: %s by %s (%s)" % (finding["hazard"], what, finding["confidence"])
+        for test in dict.fromkeys(tests):
+            yield test, text if test != first or test == before else "%s, after %s" % (text, before)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -6,7 +6,7 @@
 
 use crate::confidence::Confidence;
 use crate::history::{Around, History};
-use crate::memory::{Allocation, Allocations};
+use crate::memory::{Allocation, Allocations, Region};
 use crate::race::{Hazard, Race};
 use crate::state::streams::{Links, Streams};
 use rustc_hash::FxHashMap;
@@ -15,6 +15,9 @@ use trace::{KernelId, StackId};
 
 /// Maximum number of findings kept for one process. More are only counted.
 pub(crate) const MAX_FINDINGS: usize = 1 << 14;
+
+/// Maximum number of regions that are kept of one finding.
+const MAX_REGIONS: usize = 4096;
 
 /// The key of a finding: call sites, kernels, hazard, allocation site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -42,6 +45,8 @@ pub struct RawFinding {
     pub around: Around,
     /// Occurrences.
     pub count: u64,
+    /// The regions of the later op in all occurrences, each once, in their order.
+    pub regions: SmallVec<[Region; 1]>,
     /// How often the same pair was measured later and shared no byte.
     pub(crate) refuted: u64,
 }
@@ -94,6 +99,12 @@ impl Findings {
         if let Some(&at) = self.index.get(&key) {
             let raw = &mut self.list[at];
             raw.count += 1;
+            // Occurrences of one region mostly follow each other.
+            let region = race.access.site.region;
+            if raw.regions.last() != Some(&region) && raw.regions.len() < MAX_REGIONS && !raw.regions.contains(&region)
+            {
+                raw.regions.push(region);
+            }
             if raw.race.confidence < race.confidence {
                 raw.race = race.clone();
                 raw.around = recent.around(race);
@@ -119,6 +130,7 @@ impl Findings {
             links: streams.links(race.previous.site.stream, race.access.site.stream, race.access.site.thread),
             around: recent.around(race),
             count: 1,
+            regions: SmallVec::from_slice(&[race.access.site.region]),
             refuted: 0,
         });
     }

@@ -37,6 +37,9 @@ pub struct Breach {
     pub processes: Vec<u32>,
     /// Times in each of them.
     pub occurrences: Vec<u64>,
+    /// The ranges that the call was in, outermost first, all times; each list once.
+    #[serde(default)]
+    pub ranges: Vec<Vec<String>>,
     /// The programs of a hunt that do it; empty elsewhere.
     pub programs: Vec<String>,
     /// The call. It says nothing of bytes.
@@ -66,6 +69,7 @@ impl Breach {
                 }
             }
         }
+        crate::model::join(&mut known.ranges, &one.ranges);
         let fresh: Vec<String> = one.programs.into_iter().filter(|name| !known.programs.contains(name)).collect();
         known.programs.extend(fresh);
     }

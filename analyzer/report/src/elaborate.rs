@@ -10,7 +10,7 @@ use crate::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, Str
 use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
-use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Site};
+use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Region, Site};
 use detect::race::Beside;
 use detect::state::graphs::Graphs;
 use detect::state::handovers::HandOvers;
@@ -144,6 +144,7 @@ impl Elaborator<'_> {
             origin: self.names.process.name(),
             processes: Vec::new(),
             occurrences: Vec::new(),
+            ranges: self.ranges(&raw.regions),
             programs: Vec::new(),
             access,
             previous,
@@ -158,6 +159,11 @@ impl Elaborator<'_> {
         };
         finding.identity = identity(&finding);
         finding
+    }
+
+    /// The names of regions, without those that have none.
+    pub fn ranges(&self, regions: &[Region]) -> Vec<Vec<String>> {
+        regions.iter().map(|region| self.regions.names(*region)).filter(|names| !names.is_empty()).collect()
     }
 
     /// Resolves one side. `base`: the address that its offsets count from.

@@ -86,12 +86,12 @@ disarm! {
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
-    Finding: origin, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, scene;
+    Finding: origin, ranges, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, scene;
         cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches;
     SharedArray: name; offset, size, byte;
-    Breach: text, rule, origin, programs, side;
+    Breach: text, rule, origin, ranges, programs, side;
         kind, identity, fingerprint, standing, confidence, count, pid, processes, occurrences;
     CausePoint: at, stack, streams; ;
     MendingLines: lines; api;

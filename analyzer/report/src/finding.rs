@@ -351,6 +351,10 @@ pub struct Finding {
     pub processes: Vec<u32>,
     /// Occurrences in each of them.
     pub occurrences: Vec<u64>,
+    /// The ranges (of NVTX, of tests) that the later op was in, outermost first, for all
+    /// occurrences; each list once.
+    #[serde(default)]
+    pub ranges: Vec<Vec<String>>,
     /// The programs of a hunt that showed it; empty elsewhere.
     pub programs: Vec<String>,
     /// The later op.

@@ -110,6 +110,10 @@ pub struct Report {
     pub fail_on: FailOn,
     /// What the gate has set aside.
     pub judgement: Judgement,
+    /// Names of kernels that options ask for and that none has, as lines.
+    pub unmet_names: Vec<String>,
+    /// Whether a run without CUDA work fails.
+    pub cuda_required: bool,
     /// The programs of a hunt, in the order they were found; empty elsewhere.
     pub programs: Vec<Program>,
 }
@@ -314,6 +318,8 @@ pub(crate) fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, findi
             }
         }
     }
+    let mut ranges = std::mem::take(&mut first.ranges);
+    join(&mut ranges, &finding.ranges);
     let mut programs = std::mem::take(&mut first.programs);
     programs.extend(finding.programs.iter().filter(|name| !programs.contains(name)).cloned().collect::<Vec<_>>());
     if first.confidence < finding.confidence {
@@ -321,6 +327,13 @@ pub(crate) fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, findi
     }
     first.count = count;
     first.programs = programs;
+    first.ranges = ranges;
     first.processes = processes;
     first.occurrences = occurrences;
+}
+
+/// Adds the ranges of another process or program, each list once.
+pub(crate) fn join(ranges: &mut Vec<Vec<String>>, more: &[Vec<String>]) {
+    let fresh: Vec<Vec<String>> = more.iter().filter(|names| !ranges.contains(names)).cloned().collect();
+    ranges.extend(fresh);
 }

@@ -79,13 +79,18 @@ pub(crate) fn quoted_name(name: &FileName) -> String {
 /// the pipe, which is no error. Anything else that keeps the text from being written is one.
 pub(crate) fn print(text: &str) -> Ending {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            system::say!("standard output can not be written: {error}");
-            Reason::NotWritten.into()
-        }
-        _ => Ending::default(),
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_or_else(|error| print_failed(&error), |()| Ending::default())
+}
+
+/// What it means that standard output could not be written.
+pub(crate) fn print_failed(error: &std::io::Error) -> Ending {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return Ending::default();
     }
+    system::say!("standard output can not be written: {error}");
+    Reason::NotWritten.into()
 }
 
 /// What the options mean for the analysis.
@@ -175,6 +180,8 @@ pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, out
     // What the analysis says of files that were replaced is a matter of recorded runs.
     report.coverage.unchecked.retain(|line| line.starts_with("the inside of "));
     report.coverage.unchecked.extend(outside.unchecked);
+    report.unmet_names = unmet_names(&report, options);
+    report.cuda_required = options.cuda_required().is_some();
     report.coverage.disarm();
     gate.judge(&mut report);
     let mut written = Reporters::asked_for(options).write(&report);
@@ -197,6 +204,23 @@ pub(crate) fn report(outcomes: Vec<Outcome>, gate: &Gate, options: &Options, out
         }
     }
     (report, written)
+}
+
+/// Kernels that options name and that the program has not launched, as lines: a name may be spelt
+/// wrong, or the kernel have another one by now.
+fn unmet_names(report: &Report, options: &Options) -> Vec<String> {
+    let named = [("inside", options.inside.as_deref()), ("exact", options.exact.kernels.as_deref())];
+    let mut lines = Vec::new();
+    for (option, names) in named {
+        for name in names.unwrap_or_default().split(',').filter(|name| !name.is_empty() && *name != "all") {
+            // As the shim compares them.
+            let pattern = if name.contains('*') { Pattern::whole(name) } else { Pattern::new(name) };
+            if report.coverage.any_work() && !report.coverage.kernels.keys().any(|kernel| pattern.matches(kernel)) {
+                lines.push(format!("--{option}={}: the program launched no kernel of such a name", harmless(name)));
+            }
+        }
+    }
+    lines
 }
 
 /// The trace that is to be written, if one is.
@@ -226,6 +250,10 @@ pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
 
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
 pub(crate) fn readable(file: &FileName) -> Result<(), Ending> {
+    // A trace is read several times.
+    if std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return Err(wrong(&format!("{file} is no regular file: write what comes from it to a file, and name that")));
+    }
     let Err(error) = std::fs::File::open(file) else { return Ok(()) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let there = recorded::files(&[folder.into()]).unwrap_or_default();

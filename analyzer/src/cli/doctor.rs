@@ -1,5 +1,6 @@
 //! `streamsan doctor`: whether programs can be checked here.
 
+use super::arguments::config;
 use super::common::print;
 use crate::doctor;
 use settings::exit_code::{Ending, Reason};
@@ -17,6 +18,8 @@ pub(crate) fn main(args: &DoctorArgs) -> Ending {
     if args.probe {
         return print(&doctor::probe());
     }
-    let (text, fine) = doctor::examine(super::run::no_gpu());
+    let mut options = settings::Options::default();
+    let configured = config::read(None, options::Command::Run, &mut options);
+    let (text, fine) = doctor::examine(super::run::no_gpu(), configured);
     print(&text).and(!fine, Reason::Failed)
 }

@@ -7,7 +7,7 @@ use trace::file::{FileError, LATE};
 use trace::{Op, Record};
 
 use super::arguments::Given;
-use super::common::{failed, readable};
+use super::common::{failed, print_failed, readable};
 use ingest::recorded;
 use settings::exit_code::Ending;
 use system::file_name::FileName;
@@ -33,14 +33,12 @@ pub(crate) fn main(args: &DumpArgs) -> Ending {
     }
     let mut to = BufWriter::new(std::io::stdout().lock());
     let dumped = if args.json { lines_of_json(file, &mut to) } else { recorded::dump(file, &mut to) };
-    let flushed = |()| match to.flush() {
-        // A reader that has seen enough (head) closes the pipe: no error of ours.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    };
-    match dumped.and_then(flushed) {
-        Ok(()) => Ending::default(),
+    let flushed = to.flush();
+    match dumped {
+        // What can be read, but not written.
+        Err(FileError::Io(error)) if error.kind() == ErrorKind::StorageFull => print_failed(&error),
         Err(error) => failed(&format!("{file}: {error}")),
+        Ok(()) => flushed.map_or_else(|error| print_failed(&error), |()| Ending::default()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arguments::Given;
 use super::common::{print, unreadable, wrong};
 use crate::tools::explain::{Asked, describe};
-use report::format::finding_pages::page;
+use report::format::finding_pages::{kinds, page};
 use settings::Options;
 use settings::exit_code::Ending;
 use settings::nearest::nearest;
@@ -28,8 +28,12 @@ pub(crate) struct ExplainArgs {
 /// Prints it.
 pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
     // A file of that name comes first.
-    if let Some(page) = page(&args.file.to_string()).filter(|_| !args.file.exists()) {
-        return print(page);
+    if !args.file.exists() {
+        match kind(&args.file.to_string(), args.json) {
+            Some(Ok(page)) => return print(page),
+            Some(Err(error)) => return wrong(&error),
+            None => {}
+        }
     }
     detect::launches::image_reader::set_cache(options.cache.as_ref());
     match describe(&args.file, args.kernel.as_deref(), args.json) {
@@ -39,6 +43,23 @@ pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
         Ok((Asked::Nothing(names), None)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),
         Err(error) => wrong(&error),
     }
+}
+
+/// The page of a kind of finding, or what is wrong with a word that was meant to be one; `None`: it
+/// looks like the name of a file.
+fn kind(word: &str, json: bool) -> Option<Result<&'static str, String>> {
+    let name = word.to_lowercase();
+    if let Some(page) = page(&name) {
+        return Some(if json { Err(format!("{name} is a kind of finding: its page is no JSON")) } else { Ok(page) });
+    }
+    if word.contains(['/', '.']) {
+        return None;
+    }
+    let beginning = kinds().find(|kind| name.len() > 3 && kind.starts_with(&name)).map(str::to_owned);
+    let near = beginning.or_else(|| nearest(&name, kinds().map(str::to_owned)));
+    let near = near.map_or_else(|| ".".to_owned(), |near| format!(". Did you mean '{near}'?"));
+    let all: Vec<&str> = kinds().collect();
+    Some(Err(format!("there is neither a file nor a kind of finding '{word}'{near} The kinds are {}", all.join(", "))))
 }
 
 /// Kernels that a message names.

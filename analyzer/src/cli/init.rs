@@ -12,9 +12,9 @@ pub(crate) struct InitArgs {
     /// The CI system whose job to write [default: those whose files the project has]
     #[arg(long, value_name = "github|gitlab|none", value_enum)]
     ci: Option<Ci>,
-    /// The command that the job builds the project with
-    #[arg(long, value_name = "COMMAND", default_value = "make")]
-    build: String,
+    /// The command that GitHub's job builds the project with [default: make]
+    #[arg(long, value_name = "COMMAND")]
+    build: Option<String>,
     /// The command that the job checks
     #[arg(long, value_name = "COMMAND", default_value = "./app")]
     command: String,
@@ -29,7 +29,14 @@ pub(crate) fn main(args: &InitArgs) -> Ending {
         return wrong(&format!("init: {} is no folder", args.folder.display()));
     }
     let systems = args.ci.map_or_else(|| Ci::of(&args.folder), |ci| vec![ci]);
-    let written = init::write(&args.folder, &systems, &Commands { build: &args.build, check: &args.command });
+    let written = init::write(
+        &args.folder,
+        &systems,
+        &Commands { build: args.build.as_deref().unwrap_or("make"), check: &args.command },
+    );
+    if args.build.is_some() && !systems.contains(&Ci::Github) {
+        system::say!("NOTE: --build is for GitHub's job; that of GitLab takes the program from an earlier stage");
+    }
     let ending = print(&written.text);
     match written.error {
         Some(error) => failed(&format!("init: {error}")),

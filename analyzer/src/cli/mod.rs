@@ -163,7 +163,14 @@ fn parse(args: &[OsString]) -> Result<Line, Ended> {
         }
         None => Command::Run(run::RunArgs::of(cli.program)),
     };
-    let given = before.then(command.take_given());
+    let mut own = command.take_given();
+    // Commands that take no options declare none; the parser understands them all the same.
+    if let (None, Some((_, words))) = (command.kind().1, matches.subcommand()) {
+        own = Given::<RUN>::from_arg_matches(words)
+            .map_err(|error| Ended::Wrong(error::line(&error, name_of(args))))?
+            .any();
+    }
+    let given = before.then(own);
     Ok(Line { command, given })
 }
 
@@ -254,6 +261,11 @@ pub fn main(args: &[OsString]) -> i32 {
 }
 
 fn perform(args: &[OsString]) -> Ending {
+    // The help on the help is the help.
+    let args = match args {
+        [help, more] if help == "help" && (more == "--help" || more == "-h") => &args[..1],
+        args => args,
+    };
     let line = match parse(args) {
         Ok(line) => line,
         Err(Ended::Print(text)) => return common::print(&text),

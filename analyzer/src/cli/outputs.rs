@@ -91,7 +91,7 @@ pub(crate) fn expand_all(
             return Err(format!("{other} and {option} both name {name}: name two files"));
         }
         if inputs.iter().any(|input| same_file(input, name)) {
-            return Err(format!("{option} would overwrite {name}, which is read"));
+            return Err(format!("{option} would overwrite {name}, which the command reads"));
         }
     }
     Ok(())
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(free("r.json", "r.sarif"), Ok(()));
         assert_eq!(free("/dev/null", "/dev/null"), Ok(()));
         let read = named("./t", "r", StandardOutput::Free, &["t"]);
-        assert_eq!(read, Err("--json would overwrite ./t, which is read".to_owned()));
+        assert_eq!(read, Err("--json would overwrite ./t, which the command reads".to_owned()));
     }
 
     #[test]

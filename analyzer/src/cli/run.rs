@@ -24,6 +24,7 @@ use report::model::Outcome;
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::{self, Ending, Reason};
+use system::file_name::FileName;
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
@@ -107,7 +108,7 @@ pub(crate) fn start(program: &[OsString], environment: &[u8], options: Options, 
 /// been said.
 fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: &Purpose) -> Result<Ending, Ending> {
     let analyse = purpose.analyse;
-    let gate = prepare(&mut options, std::process::id(), StandardOutput::Program, &[])?;
+    let gate = prepare(&mut options, std::process::id(), StandardOutput::Program, &files_of(program))?;
     let options = &options;
     let exact = exact(options).map_err(|error| wrong(&error))?;
     // A trace has one rank; ranks that are checked make one report for their machine.
@@ -165,6 +166,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     if purpose.limit.is_some() {
         descendants::sweep(&[]);
     }
+    server.name_descendants();
     let closed = if analyse && outcomes.is_empty() && finished.is_ok() { closed(&plan) } else { None };
     let mut not_simulated = not_simulated(&plan, &finished, &ranks, closed.as_ref());
     for why in server.refused() {
@@ -172,7 +174,8 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
             not_simulated.push(why);
         }
     }
-    let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed };
+    let connected = server.connections() > 0;
+    let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed, connected };
     if ranks.missing > 0 {
         let missing = counted(ranks.missing.into(), "rank", "ranks");
         system::say!("NOTE: {missing} of this machine did not come, or ended without a word");
@@ -188,6 +191,13 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     }
 }
 
+/// The program's file, and those that its arguments name: a script, its input.
+fn files_of(program: &[OsString]) -> Vec<FileName> {
+    let file = executable::find(&program[0]).map(PathBuf::into_os_string);
+    let named = program[1..].iter().filter(|word| Path::new(word).is_file()).cloned();
+    file.into_iter().chain(named).map(|word| FileName::of_bytes(word.as_bytes())).collect()
+}
+
 /// What is left of a run when its program has ended.
 struct Left {
     outcomes: Vec<Outcome>,
@@ -199,6 +209,8 @@ struct Left {
     unobserved: Vec<String>,
     /// Why the program could not be checked at all.
     closed: Option<Closed>,
+    /// Whether any process used CUDA.
+    connected: bool,
 }
 
 /// A program that nothing can be preloaded into.
@@ -290,6 +302,11 @@ fn of_program(finished: &Finished) -> Ending {
 
 /// Says what was recorded.
 fn after_recording(left: &Left, finished: &Finished, options: &Options) -> Ending {
+    if !options.quiet && !left.connected {
+        let why = no_gpu().filter(|_| !options.sim);
+        let why = why.map_or_else(String::new, |why| format!(": {why}; 'record --sim' records on a simulated GPU"));
+        system::say!("NOTE: no CUDA work was seen, so nothing was recorded{why}");
+    }
     if !options.quiet && left.recorded {
         let note = options.output.as_ref().map_or_else(String::new, quoted_name);
         system::say!("recorded; check it with: streamsan check {note}");
@@ -319,7 +336,7 @@ fn checked(
     {
         system::say!("NOTE: the program died of signal {signal}{}", named(signal));
     }
-    let Left { outcomes, recorded, not_simulated, unobserved, closed } = left;
+    let Left { outcomes, recorded, not_simulated, unobserved, closed, .. } = left;
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
     let (report, printed) = report(outcomes, gate, options, Outside { not_simulated, unchecked: unobserved });
     if !report.coverage.any_work()

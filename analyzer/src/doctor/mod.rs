@@ -38,16 +38,21 @@ struct Finding(Grade, &'static str, String);
 /// Free space from which on nothing is said of it: a long recording takes some GiB.
 const ENOUGH_SPACE: u64 = 10 << 30;
 
+/// Bytes that are written to find out whether there is room for temporary files.
+const NEEDED_TEMPORARY: usize = 1 << 20;
+
 /// Descriptors that a run needs beside the program's own (the sockets, the ring, the trace).
 const DESCRIPTORS: u64 = 64;
 
 /// Makes all checks. Returns the lines, and whether programs can be checked.
-/// `no_gpu`: why a program cannot find a GPU here, if that is known.
-pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
+/// `no_gpu`: why a program cannot find a GPU here, if that is known. `configured`: the configuration
+/// file of runs in the working directory, or what is wrong with it.
+pub(crate) fn examine(no_gpu: Option<&str>, configured: Result<Option<PathBuf>, String>) -> (String, bool) {
     let mut findings = vec![
         Finding(Grade::Ok, "streamsan", format!("{} for {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),
         files(),
         environment(),
+        configuration(configured),
     ];
     let bare = child::bare();
     let driver = driver(&bare, no_gpu);
@@ -67,7 +72,7 @@ pub(crate) fn examine(no_gpu: Option<&str>) -> (String, bool) {
     if !has_gpu && !simulator {
         findings.push(Finding(Grade::Fail, "gpu", "there is neither a GPU nor the simulated one".to_owned()));
     }
-    findings.extend([exact(), open_files(), space(), cache()]);
+    findings.extend([exact(), open_files(), space(), temporary(), cache()]);
     let mut text = String::new();
     for Finding(grade, subject, line) in &findings {
         let word = match grade {
@@ -113,6 +118,15 @@ fn environment() -> Finding {
     match set.is_empty() {
         true => Finding(Grade::Ok, "environment", "no variable changes the defaults".to_owned()),
         false => Finding(Grade::Note, "environment", format!("{} set: runs follow it", set.join(", "))),
+    }
+}
+
+/// The file that holds the options of runs here.
+fn configuration(read: Result<Option<PathBuf>, String>) -> Finding {
+    match read {
+        Ok(None) => Finding(Grade::Ok, "options", "no streamsan.toml here or above: the defaults hold".to_owned()),
+        Ok(Some(file)) => Finding(Grade::Ok, "options", format!("runs here follow {}", file.display())),
+        Err(error) => Finding(Grade::Fail, "options", error),
     }
 }
 
@@ -179,6 +193,23 @@ fn space() -> Finding {
             Finding(Grade::Note, "space", line)
         }
         false => Finding(Grade::Ok, "space", format!("{gib} GiB free for traces in {shown}")),
+    }
+}
+
+/// Whether temporary files can be made, and have room: a hunt keeps there what its programs print.
+fn temporary() -> Finding {
+    let folder = std::env::temp_dir();
+    let shown = folder.display();
+    let made = system::private_file::folder("streamsan-doctor-").and_then(|made| {
+        let written = std::fs::write(made.join("probe"), vec![0; NEEDED_TEMPORARY]);
+        std::fs::remove_dir_all(&made)?;
+        written
+    });
+    match made {
+        Ok(()) => Finding(Grade::Ok, "temporary", format!("files can be made in {shown}")),
+        Err(error) => {
+            Finding(Grade::Note, "temporary", format!("{shown}: {error}; TMPDIR names another place for 'hunt'"))
+        }
     }
 }
 

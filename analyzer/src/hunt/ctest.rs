@@ -40,6 +40,7 @@ fn target(test: &Value, folder: &Path, prefix: &str) -> Target {
     let name = format!("{prefix}{}", test["name"].as_str().unwrap_or("test"));
     let command: Vec<OsString> = words(&test["command"]).into_iter().map(OsString::from).collect();
     let mut target = Target::new("ctest", name, command, folder.to_path_buf());
+    unwrap(&mut target);
     if target.command.is_empty() {
         target.left_out = Some((Checked::NotChecked, "CTest knows no command for it: is it built?".to_owned()));
     }
@@ -73,6 +74,30 @@ fn target(test: &Value, folder: &Path, prefix: &str) -> Target {
         }
     }
     target
+}
+
+/// The program of a test that runs under StreamSan (`streamsan_add_test`, `streamsan_discover_tests`)
+/// is watched once, by the hunt, with the test's options.
+fn unwrap(target: &mut Target) {
+    let is = |word: Option<&OsString>, name: &str| {
+        word.is_some_and(|word| Path::new(word).file_name() == Some(name.as_ref()))
+    };
+    let words = &target.command;
+    let (launcher, program) = if is(words.first(), "streamsan-launch") {
+        let count = words.get(1).and_then(|count| count.to_str()?.parse().ok()).unwrap_or(0_usize);
+        let rest = &words[2.min(words.len())..];
+        rest.split_at(count.min(rest.len()))
+    } else if is(words.first(), "streamsan") && words.get(1).is_some_and(|word| word == "run") {
+        let Some(split) = words.iter().position(|word| word == "--") else {
+            let why = "it runs under streamsan without '--' in front of its program: write one";
+            target.left_out = Some((Checked::NotChecked, why.to_owned()));
+            return;
+        };
+        (&words[..split], &words[split + 1..])
+    } else {
+        return;
+    };
+    (target.options, target.command) = (launcher.get(2..).unwrap_or_default().to_vec(), program.to_vec());
 }
 
 /// `NAME=OPERATION:VALUE`.
@@ -132,6 +157,35 @@ mod tests {
         assert_eq!((t.skip_code, t.any_code, t.left_out.clone()), (Some(77), false, None));
         assert_eq!(t.variable("P").as_deref(), Some("/x:/y".as_ref()));
         assert_eq!((t.variable("Q"), t.variable("E").as_deref()), (None, Some("xa=b".as_ref())));
+    }
+
+    #[test]
+    fn tests_under_streamsan_are_watched_once() {
+        let of = |words: &[&str]| {
+            let t = target(&json!({ "name": "a", "command": words, "properties": [] }), Path::new("/b"), "");
+            (t.options, t.shown(), t.left_out.is_some())
+        };
+        let options = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(
+            of(&["/x/streamsan", "run", "--sim", "--json", "f", "--", "/b/t", "--", "1"]),
+            (options(&["--sim", "--json", "f"]), "/b/t -- 1".to_owned(), false)
+        );
+        assert_eq!(
+            of(&[
+                "/y/streamsan-launch",
+                "4",
+                "/x/streamsan",
+                "run",
+                "--sim",
+                "--require-cuda",
+                "/b/t",
+                "--gtest_filter=a"
+            ]),
+            (options(&["--sim", "--require-cuda"]), "/b/t --gtest_filter=a".to_owned(), false)
+        );
+        assert_eq!(of(&["/b/streamsan_test", "run"]), (Vec::new(), "/b/streamsan_test run".to_owned(), false));
+        assert!(of(&["streamsan", "run", "/b/t"]).2);
+        assert_eq!(of(&["streamsan-launch"]).1, "");
     }
 
     #[test]

@@ -143,7 +143,8 @@ fn once(
 ) -> Ran {
     let limit = target.limit.filter(|_| !under.limit_for_all).unwrap_or(under.limit);
     let began = Instant::now();
-    let started = start(target, folder, (&under.tool, options), limit, shared);
+    let options = [options, &target.options].concat();
+    let started = start(target, folder, (&under.tool, &options), limit, shared);
     let ended = started.map(|child| wait(child, limit, shared, tick));
     let handed = Handed::read(&folder.join(HANDED));
     // What it holds stands in the report beside it.
@@ -227,7 +228,12 @@ fn nothing_handed(ended: Option<ExitStatus>, folder: &Path) -> String {
         Some((_, Some(signal))) => format!("the tool died of signal {signal}"),
         Some((code, _)) => format!("the tool ended with {}", code.unwrap_or_default()),
     };
-    ours.map_or(how, |line| line.trim_start_matches("streamsan: ").to_owned())
+    // Without room for what it says, the tool says nothing.
+    let no_room = || std::fs::write(folder.join(PROBE), [0; 1 << 12]).err();
+    match ours {
+        Some(line) => line.trim_start_matches("streamsan: ").to_owned(),
+        None => no_room().map_or(how, |error| format!("{}: {error}; --output names another folder", folder.display())),
+    }
 }
 
 /// How it ended, with the last thing it said.
@@ -254,6 +260,8 @@ fn last_line(file: &Path, wanted: impl Fn(&str) -> bool) -> Option<String> {
 const HANDED: &str = "outcome.json";
 const STDOUT: &str = "stdout";
 const STDERR: &str = "stderr";
+/// Written to find out whether files can be.
+const PROBE: &str = "probe";
 
 /// `under`: the tool and its options.
 fn start(

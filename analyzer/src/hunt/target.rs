@@ -17,6 +17,8 @@ pub(crate) struct Target {
     pub(crate) kind: &'static str,
     /// Program and arguments.
     pub(crate) command: Vec<OsString>,
+    /// Options of StreamSan that its test system gives it, beside those of the hunt.
+    pub(crate) options: Vec<OsString>,
     /// Its working folder.
     pub(crate) folder: PathBuf,
     /// Variables that it is to have, or not to have.
@@ -38,6 +40,7 @@ impl Target {
             name,
             kind,
             command,
+            options: Vec::new(),
             folder,
             environment: Vec::new(),
             limit: None,

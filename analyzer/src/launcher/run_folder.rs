@@ -26,6 +26,11 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
+    /// The processes that may still connect to its socket.
+    pub(crate) fn users(&self) -> impl Iterator<Item = i32> {
+        users(&self.path)
+    }
+
     /// Makes the folder. Its path leaves room for the socket's name, for a socket's path has 107
     /// bytes.
     pub(crate) fn create() -> io::Result<Self> {
@@ -117,11 +122,16 @@ fn is_abandoned(folder: &Path) -> bool {
 /// Whether a process has the folder's socket in its environment: a program that has outlived its
 /// launcher may still load from the folder.
 fn is_used(folder: &Path) -> bool {
+    users(folder).next().is_some()
+}
+
+/// The processes that have the folder's socket in their environment, as far as this user may look.
+fn users(folder: &Path) -> impl Iterator<Item = i32> {
     let socket = [b"STREAMSAN_SOCKET=", folder.as_os_str().as_encoded_bytes(), b"/"].concat();
-    std::fs::read_dir("/proc").into_iter().flatten().flatten().any(|entry| {
-        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        let environment = || std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        is_process && environment().split(|byte| *byte == 0).any(|variable| variable.starts_with(&socket))
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(move |entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let environment = std::fs::read(entry.path().join("environ")).ok()?;
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(&socket)).then_some(pid)
     })
 }
 

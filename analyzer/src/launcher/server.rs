@@ -21,6 +21,7 @@ use crate::launcher::run_folder::RunFolder;
 use analysis::ipc::Across;
 use ingest::live::{Judged, Sink, follow};
 use ingest::process_watch::ProcessWatch;
+use report::escape::harmless;
 use report::model::Outcome;
 
 /// A process that has connected.
@@ -34,6 +35,8 @@ struct Connected {
 #[derive(Default)]
 struct Shared {
     connected: Mutex<Vec<Connected>>,
+    /// All processes that have ever connected.
+    pids: Mutex<Vec<i32>>,
     outcomes: Mutex<Vec<(u32, Outcome)>>,
     next: AtomicU32,
     /// Processes that can not be followed, and why.
@@ -155,6 +158,33 @@ impl Server {
         links
     }
 
+    /// How many processes have connected.
+    pub(crate) fn connections(&self) -> u32 {
+        self.shared.next.load(Ordering::Relaxed)
+    }
+
+    /// Names the processes that outlive the program and have not used CUDA: what they do later is
+    /// not checked. Call it after [`Server::finish`], which has named the others.
+    pub(crate) fn name_descendants(&self) {
+        let known = lock(&self.shared.pids);
+        let left = || -> Vec<i32> { self.folder.users().filter(|pid| !known.contains(pid)).collect() };
+        if left().is_empty() {
+            return;
+        }
+        // Children that end together with their parent get a moment to do so.
+        std::thread::sleep(MOMENT);
+        let left = left();
+        const SHOWN: usize = 3;
+        for pid in left.iter().take(SHOWN) {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = harmless(name.trim()).into_owned();
+            system::say!("process {pid} ({name}) outlives the program and has not used CUDA: not checked from now on");
+        }
+        if let Some(more) = left.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            system::say!("so do {more} more processes");
+        }
+    }
+
     /// Collects the outcomes of all processes after the program has ended. A process that outlives
     /// the program is reported as far as it has got, and named.
     pub(crate) fn finish(&mut self) -> Vec<Outcome> {
@@ -168,7 +198,7 @@ impl Server {
         for process in connected {
             if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                 // Children that end together with their parent get a moment to do so.
-                std::thread::sleep(Duration::from_millis(50));
+                std::thread::sleep(MOMENT);
                 if !ProcessWatch::new(process.pid).has_ended() && !process.thread.is_finished() {
                     system::say!("process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
@@ -194,6 +224,9 @@ impl Drop for Server {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+/// What processes get to end that end together with the program.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// Connections without the secret that are heard out when the run is over: anybody may make them.
 const STRANGERS: u32 = 64;
@@ -286,6 +319,7 @@ fn connect(fd: &OwnedFd, pid: i32, shared: &Arc<Shared>, sink: &Sink) {
             return;
         }
     };
+    lock(&shared.pids).push(pid);
     connected.push(Connected { pid, stop, thread });
 }
 

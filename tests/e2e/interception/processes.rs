@@ -458,3 +458,16 @@ fn switched_off_it_does_nothing() {
     let ended = end(preloaded(linked("family.c"), "off=1").args(["work", "3", "5"]));
     assert_eq!((ended.code(), ended.err.as_str()), (Some(5), ""));
 }
+
+/// What a process does that outlives the program is not checked, so a line names it, also one that
+/// has not used CUDA.
+#[test]
+fn processes_that_outlive_the_program_are_named() {
+    let run = |script: &str| run::end(streamsan(["run", "--quiet", "--", "sh", "-c"]).arg(script));
+    let left = run("sleep 2 >/dev/null 2>&1 &");
+    assert_eq!(left.status.code(), Some(0), "{}", left.err);
+    let line = "(sleep) outlives the program and has not used CUDA: not checked from now on";
+    assert!(left.ours().len() == 1 && left.err.contains(line), "{}", left.err);
+    let waited = run("sleep 0.2 >/dev/null 2>&1 & wait");
+    assert_eq!((waited.status.code(), waited.err.as_str()), (Some(0), ""));
+}

@@ -114,6 +114,53 @@ fn a_race_fails_the_test_that_it_belongs_to() {
     assert_eq!(pytest(&python, &folder, &format!("{TESTS}{RACY}"), &[]).code(), Some(0));
 }
 
+/// One race in three tests fails the three of them; a test that is ordered passes.
+#[test]
+fn each_test_that_shows_a_race_fails() {
+    let Some(python) = python() else { return };
+    let folder = build::scratch("pytest-each");
+    let again = r#"
+
+import pytest
+
+@pytest.mark.parametrize("ordered", [0, 1, 0, 0])
+def test_again(ordered):
+    memory = make(cuda.cuMemAlloc_v2, ctypes.c_size_t(4096))
+    fill(memory, first)
+    if ordered:
+        assert cuda.cuStreamSynchronize(first) == 0
+    fill(memory, second)
+    assert cuda.cuCtxSynchronize() == 0
+"#;
+    let ended = pytest(&python, &folder, &format!("{TESTS}{again}"), &["--streamsan", "--junitxml=junit.xml"]);
+    assert_eq!(ended.code(), Some(1), "{}\n{}", ended.out, ended.err);
+    let failed =
+        ended.out.lines().filter_map(|line| line.strip_prefix("FAILED test_streams.py::test_again")?.split(' ').next());
+    let failed: Vec<&str> = failed.collect();
+    assert_eq!(failed, ["[00]", "[02]", "[03]"], "{}", ended.out);
+    let junit = std::fs::read_to_string(folder.join("junit.xml")).expect("a file");
+    assert!(junit.contains(r#"failures="3""#), "{junit}");
+}
+
+/// A run without CUDA passes unless the user has asked for a report, and pytest's lists run no test.
+#[test]
+fn tests_without_cuda_pass() {
+    let Some(python) = python() else { return };
+    let folder = build::scratch("pytest-plain");
+    let run = |words: &[&str]| pytest(&python, &folder, "def test_plain():\n    pass\n", words);
+    let outside = std::env::var_os("CI").is_none_or(|value| value.is_empty());
+    let passed = run(&["--streamsan"]);
+    assert_eq!(passed.code(), Some(if outside { 0 } else { 4 }), "{}\n{}", passed.out, passed.err);
+    for words in
+        [&["--streamsan-args=--require-cuda"][..], &["--streamsan-args=--sarif s"], &["--streamsan-args=--json j"]]
+    {
+        let ended = run(&[&["--streamsan"], words].concat());
+        assert_eq!(ended.code(), Some(4), "{words:?}: {}\n{}", ended.out, ended.err);
+    }
+    assert_eq!(run(&["--streamsan", "--streamsan-args=--no-require-cuda"]).code(), Some(0));
+    assert_eq!(run(&["--streamsan", "--collect-only"]).code(), Some(0));
+}
+
 #[test]
 fn clean_tests_pass_and_other_failures_stay_what_they_are() {
     let Some(python) = python() else { return };

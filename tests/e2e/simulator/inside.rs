@@ -192,7 +192,13 @@ fn kernels_are_chosen_by_name() {
             command("chosen", &program, "ptx", &[&inside], &["racy", "exchange", "counter", "flag"]);
         let ended = run::end(&mut streamsan);
         assert_eq!(ended.code(), Some(code), "{pattern}: {}", ended.err);
-        assert_eq!(report(&json)["coverage"]["inside"]["launches"], launches, "{pattern}: {}", ended.err);
+        let coverage = &report(&json)["coverage"];
+        assert_eq!(coverage["inside"]["launches"], launches, "{pattern}: {}", ended.err);
+        let unmet: Vec<&str> =
+            coverage["names_unmet"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let none = ["--inside=nothing: the program launched no kernel of such a name"];
+        assert_eq!(unmet, if launches == 0 { &none[..] } else { &[] }, "{pattern}");
+        assert!(unmet.iter().all(|line| ended.err.contains(line)), "{pattern}: {}", ended.err);
     }
 }
 

@@ -79,6 +79,16 @@ fn surroundings_are_named() {
     let wrong = end(streamsan(["doctor"]).env("STREAMSAN_OPTIONS", "jsn=x"));
     assert_eq!(wrong.code(), Some(70), "{}", wrong.out);
     assert!(line(&wrong, "environment").contains("unknown option 'jsn'; did you mean 'json'?"), "{}", wrong.out);
+    let folder = tests::build::scratch("doctor-options");
+    std::fs::write(folder.join("streamsan.toml"), "quiet = true\nfoo = 1\n").expect("write");
+    let file = end(streamsan(["doctor"]).current_dir(&folder));
+    assert_eq!(file.code(), Some(70), "{}", file.out);
+    assert!(is(&file, "FAIL", "options") && line(&file, "options").contains("line 2: "), "{}", file.out);
+    std::fs::write(folder.join("streamsan.toml"), "quiet = true\n").expect("write");
+    let file = end(streamsan(["doctor"]).current_dir(&folder).env("TMPDIR", "/nonexistent"));
+    assert_eq!(file.code(), Some(0), "{}", file.out);
+    assert!(is(&file, "ok", "options") && line(&file, "options").contains("streamsan.toml"), "{}", file.out);
+    assert!(line(&file, "temporary").contains("/nonexistent: "), "{}", file.out);
     let set = end(streamsan(["doctor"]).env("STREAMSAN_OPTIONS", "quiet=1").env("STREAMSAN_CACHE", "off"));
     assert_eq!(set.code(), Some(0), "{}", set.out);
     assert!(is(&set, "note", "environment") && is(&set, "note", "cache"), "{}", set.out);

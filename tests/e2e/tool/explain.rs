@@ -328,6 +328,10 @@ fn a_kind_of_finding_is_explained_unless_a_file_has_its_name() {
     assert!(ended.out.starts_with("# write-after-read\n") && ended.out.contains("## Mend it"), "{}", ended.out);
     let ended = explain("write-after-reed", &folder);
     assert!(ended.code() == Some(2) && ended.err.contains("write-after-reed"), "{}", ended.err);
+    assert!(ended.err.contains("Did you mean 'write-after-read'? The kinds are read-after-write, "), "{}", ended.err);
+    assert!(explain("WRITE-AFTER-READ", &folder).out.starts_with("# write-after-read\n"));
+    let file = explain("nosuch.trace", &folder);
+    assert!(file.code() == Some(2) && !file.err.contains("kind"), "{}", file.err);
     std::fs::write(folder.join("write-after-read"), "no code").expect("written");
     let ended = explain("write-after-read", &folder);
     assert!(ended.code() == Some(2) && !ended.out.contains("Mend"), "{}", ended.out);

@@ -88,6 +88,9 @@ fn no_output_overwrites_another_or_what_is_read() {
         (vec!["run", "--json", text(&pid), "--html", text(&pid), "--", "true"], "--json and --html both name"),
         (vec!["check", "--json", trace, trace], "--json would overwrite"),
         (vec!["timeline", "-o", trace, trace], "--output would overwrite"),
+        // The program, a script, what an argument names.
+        (vec!["record", "-o", trace, "--", trace], "--output would overwrite"),
+        (vec!["run", "--json", trace, "--", "true", trace], "--json would overwrite"),
     ] {
         let ended = end(&mut streamsan(&args));
         assert_eq!((ended.code(), ended.ours().len()), (Some(2), 1), "{args:?}: {}", ended.err);

@@ -64,7 +64,7 @@ impl Analysis {
         number(&mut findings);
         coverage.escaped = elaborator.missed(&missed);
         let breaches = observers.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
-        let breaches = breaches.iter().map(|raw| breach(raw, &mut elaborator)).collect();
+        let breaches = breaches.iter().map(|(raw, regions)| breach(raw, regions, &mut elaborator)).collect();
         let hints = observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
         let faults = faults(state.submissions.faults.failures(), &mut elaborator);
         let process = elaborator.names.process.clone();

@@ -32,6 +32,9 @@ use trace::{CallId, FreeKind, KernelId, MemoryKind, Op, Origin, StackId, StreamI
 /// Maximum number of call sites that are kept for one process. More are only counted.
 const MAX_SITES: usize = 4096;
 
+/// Maximum number of regions that are kept of one call site.
+const MAX_REGIONS: usize = 4096;
+
 /// A call site that breaks a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
@@ -98,6 +101,8 @@ pub(crate) struct RuleWatch {
     streams: FxHashMap<StreamId, Made>,
     index: FxHashMap<Key, usize>,
     list: Vec<RawBreach>,
+    /// The regions that each of the list was in, all times, each once.
+    regions: Vec<Vec<Region>>,
     dropped: u64,
     /// Call sites that have made the host wait.
     reached: FxHashSet<(StackId, CallId)>,
@@ -120,6 +125,7 @@ impl RuleWatch {
             streams: FxHashMap::default(),
             index: FxHashMap::default(),
             list: Vec::new(),
+            regions: Vec::new(),
             dropped: 0,
             reached: FxHashSet::default(),
             modules: FxHashMap::default(),
@@ -274,21 +280,29 @@ impl RuleWatch {
             waiting: one.waiting,
         };
         match self.index.get(&key) {
-            Some(at) => self.list[*at].count += 1,
+            Some(&at) => {
+                self.list[at].count += 1;
+                let regions = &mut self.regions[at];
+                if regions.last() != Some(&one.region) && regions.len() < MAX_REGIONS && !regions.contains(&one.region)
+                {
+                    regions.push(one.region);
+                }
+            }
             None if self.list.len() >= MAX_SITES => self.dropped += 1,
             None => {
                 self.index.insert(key, self.list.len());
                 self.list.push(one);
+                self.regions.push(vec![one.region]);
             }
         }
     }
 
-    /// Ends the pass: what breaks the rules, in the order in which it came up.
-    pub(crate) fn finish(&mut self) -> Vec<RawBreach> {
+    /// Ends the pass: what breaks the rules, in the order in which it came up, and its regions.
+    pub(crate) fn finish(&mut self) -> Vec<(RawBreach, Vec<Region>)> {
         let mut left: Vec<StreamId> = self.streams.keys().copied().collect();
         left.sort_unstable_by_key(|stream| stream.0);
         left.into_iter().for_each(|stream| self.stream_ended(stream));
-        std::mem::take(&mut self.list)
+        std::mem::take(&mut self.list).into_iter().zip(std::mem::take(&mut self.regions)).collect()
     }
 
     /// Notes what could not be judged or kept.

@@ -80,20 +80,33 @@ pub(crate) fn trial(report: &Report) -> String {
         return String::new();
     }
     let is_wait = |cause: &&RootCause| matches!(cause.kind, CauseKind::MissingWait | CauseKind::MissingHostWait);
-    let what =
-        if report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause)) { "wait" } else { "change" };
+    let are_waits = report.causes.iter().filter(|cause| cause.tried).all(|cause| is_wait(&cause));
+    let (adding, what) = if are_waits { ("adding", "wait") } else { ("making", "change") };
     let these = if m.waits == 1 { format!("this {what}") } else { format!("these {} {what}s", m.waits) };
-    let findings = counted(m.findings, "finding remains", "findings remain");
-    let mut line = format!("streamsan: TRIED: with {these} {} of {findings}", m.remain);
-    if m.fresh > 0 {
-        let _ = write!(line, " and {} new", counted(m.fresh, "is", "are"));
+    let findings = counted(m.findings, "finding", "findings");
+    let mut line = format!("streamsan: TRIED: {adding} {these} ");
+    match (m.remain, m.fresh) {
+        (0, 0) if m.findings == 1 => line.push_str("removes the finding"),
+        (0, 0) => {
+            let _ = write!(line, "removes all {findings}");
+        }
+        (remain, fresh) => {
+            let _ = write!(line, "leaves {remain} of {findings}");
+            if fresh > 0 {
+                let _ = write!(line, " and {fresh} new");
+            }
+        }
     }
     match m.blocked {
-        0 => line.push_str(", no deadlock, no wait on a later record"),
+        0 => line.push_str(" without deadlock"),
         _ => line.push_str(", but a wait may never end, behind a value that is written later"),
     }
     if m.waits > 1 && m.smallest {
-        line.push_str("; none of them can be left out");
+        line.push_str(if m.waits == 2 { "; both are needed" } else { "; all are needed" });
+    }
+    // Findings of several processes become one. Each process has tried its own.
+    if m.findings > report.findings.len() as u64 {
+        line.push_str("; each process counts its own findings");
     }
     line.push('\n');
     line
@@ -274,6 +287,7 @@ pub fn coverage(report: &Report) -> String {
     out.push_str(&paused(report));
     out.push_str(&escaped(report));
     out.push_str(&unmet_rules(report));
+    out.push_str(&unmet_names(report));
     out.push_str(&with(report));
     out.push_str(&judgement(report));
     out.push_str(&errors(report));
@@ -294,8 +308,17 @@ pub(crate) fn doubts(report: &Report) -> String {
         let what = counted(calls, "call not modelled", "calls not modelled");
         let _ = writeln!(out, "streamsan: NOTE: {what}: {}", most_frequent(&c.not_modelled));
     }
-    for doubt in [unknown_launches, unobserved, left_inside, forgotten, paused, escaped, unmet_rules, idle_suppressions]
-    {
+    for doubt in [
+        unknown_launches,
+        unobserved,
+        left_inside,
+        forgotten,
+        paused,
+        escaped,
+        unmet_rules,
+        unmet_names,
+        idle_suppressions,
+    ] {
         out.push_str(&doubt(report));
     }
     out
@@ -348,6 +371,10 @@ fn unmet_rules(report: &Report) -> String {
     let processes = report.processes.len() as u64;
     let unmet = report.coverage.rules_unmet.iter().filter(|(_, unmet)| **unmet >= processes);
     unmet.map(|(rule, _)| note(Some(format!("--forbid {rule}: the program entered no such NVTX range")))).collect()
+}
+
+fn unmet_names(report: &Report) -> String {
+    report.unmet_names.iter().map(|line| note(Some(line.clone()))).collect()
 }
 
 fn idle_suppressions(report: &Report) -> String {

@@ -22,6 +22,11 @@ pages![
     "forbidden-unnamed-stream",
 ];
 
+/// The kinds that have a page.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().map(|(kind, _)| *kind)
+}
+
 /// The page of a kind, in Markdown.
 pub fn page(kind: &str) -> Option<&'static str> {
     PAGES.iter().find(|(name, _)| *name == kind).map(|(_, page)| *page)

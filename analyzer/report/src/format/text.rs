@@ -47,12 +47,13 @@ impl Style {
     }
 }
 
-/// Whether to use colours on a stream: asked for, or a terminal without `NO_COLOR`.
-pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str>) -> bool {
+/// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` is not `dumb`)
+/// without `NO_COLOR`.
+pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str>, term: Option<&str>) -> bool {
     match color {
         settings::Color::Always => true,
         settings::Color::Never => false,
-        settings::Color::Auto => terminal && no_color.is_none_or(str::is_empty),
+        settings::Color::Auto => terminal && no_color.is_none_or(str::is_empty) && term != Some("dumb"),
     }
 }
 

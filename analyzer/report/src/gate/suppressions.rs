@@ -68,7 +68,8 @@ pub(crate) struct Suppression {
 pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Suppression>, String> {
     let mut list = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
+        let comment = line.match_indices('#').find(|(at, _)| line[..*at].ends_with(char::is_whitespace));
+        let line = line[..comment.map_or(line.len(), |(at, _)| at)].trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -199,6 +200,8 @@ mod tests {
         let list = read("s", "# all\n\n race:a*b \nrace_top:^f$\nkernel:k\ndeadlock:whatever\n").unwrap();
         let texts: Vec<_> = list.iter().map(|s| (s.text.as_str(), s.place.as_str())).collect();
         assert_eq!(texts, [("race:a*b", "s:3"), ("race_top:^f$", "s:4"), ("kernel:k", "s:5")]);
+        let list = read("s", "race:main # known\nrace:main\t#\nrace:a#b\n \t# no line\n").unwrap();
+        assert_eq!(list.iter().map(|s| s.text.as_str()).collect::<Vec<_>>(), ["race:main", "race:main", "race:a#b"]);
         let say = |text: &str| read("s", text).unwrap_err();
         assert_eq!(say("\nfoo"), "s:2: 'foo' is no suppression; write 'race:PATTERN'");
         assert!(say("races:foo").starts_with("s:1: no suppressions of type 'races'; there are race, "));

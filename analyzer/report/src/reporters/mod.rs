@@ -33,9 +33,9 @@ impl Reporters {
         let github = || Box::new(github::Annotations::new(github::Workspace::from_environment()));
         match options.format {
             Format::Text => {
-                let no_color = std::env::var("NO_COLOR").ok();
+                let (no_color, term) = (std::env::var("NO_COLOR").ok(), std::env::var("TERM").ok());
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
-                let color = text::wants_color(options.color, to_terminal, no_color.as_deref());
+                let color = text::wants_color(options.color, to_terminal, no_color.as_deref(), term.as_deref());
                 let style = text::Style { color, processes: false, no_machine_lines: to_terminal };
                 list.push((
                     Box::new(

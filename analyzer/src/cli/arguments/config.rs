@@ -29,21 +29,23 @@ use settings::{Options, refusal};
 /// The name that is looked for.
 pub(crate) const NAME: &str = "streamsan.toml";
 
-/// Reads the file that is named, or the one that is found, unless that is switched off. The error
-/// is a line for the user.
-pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<(), String> {
+/// Reads the file that is named, or the one that is found, unless that is switched off. Answers which
+/// one it was. The error is a line for the user.
+pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<Option<PathBuf>, String> {
     let path = match named {
-        Some(word) if word == "off" => return Ok(()),
+        Some(word) if word == "off" => return Ok(None),
+        Some(word) if word.is_empty() => return Err("option '--config' needs a value".to_owned()),
         Some(path) => regular(PathBuf::from(path))?,
         None => match std::env::current_dir().ok().and_then(|folder| find(&folder)) {
             Some(path) => regular(trusted(path)?)?,
-            None => return Ok(()),
+            None => return Ok(None),
         },
     };
     let shown = path.display();
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    apply(&text, folder, command, to).map_err(|error| format!("{shown}: {error}"))
+    apply(&text, folder, command, to).map_err(|error| format!("{shown}: {error}"))?;
+    Ok(Some(path))
 }
 
 /// The nearest file from this folder upwards. A link that leads to nothing counts: it was meant.
@@ -139,7 +141,10 @@ fn apply(text: &str, folder: &Path, command: Command, to: &mut Options) -> Resul
 }
 
 fn row(name: &str) -> Result<&'static Row, String> {
-    let row = options::named(name.as_bytes()).ok_or_else(|| refusal(&Error::Unknown(name.as_bytes())))?;
+    let row = options::named(name.as_bytes()).ok_or_else(|| match super::error::others(&format!("--{name}")) {
+        Some(_) => format!("'{name}' belongs on the command line"),
+        None => refusal(&Error::Unknown(name.as_bytes())),
+    })?;
     match row.id {
         Id::Config => Err("'config' belongs on the command line".to_owned()),
         Id::Analyzer => super::takes(row, "this file", None).map(|()| row),
@@ -221,6 +226,7 @@ mod tests {
             ("policy = 'strict'", "option 'policy' takes observed or documented, not 'strict'"),
             ("suppressions = [1]", "option 'suppressions' takes a string or a list of strings, not 1"),
             ("config = 'x'", "'config' belongs on the command line"),
+            ("[hunt]\njobs = 2", "'jobs' belongs on the command line"),
             (
                 "[chek]",
                 "there is no table [chek]; there are run, hunt, record, check, diff, excess, explain, timeline, memory",

@@ -18,9 +18,10 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
     // `--json <FILE>` is named without what it takes.
     let name = argument.split([' ', '=', '[']).next().unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            format!("unknown option '{argument}'{}", nearest::hint(&argument))
-        }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => match others(&argument) {
+            None => format!("unknown option '{argument}'{}", nearest::hint(&argument)),
+            Some(names) => format!("{command} does not take '{argument}'; {names}"),
+        },
         ErrorKind::UnknownArgument => format!("{command} does not take '{argument}'"),
         ErrorKind::InvalidSubcommand => {
             let word = text(ContextKind::InvalidSubcommand);
@@ -38,7 +39,7 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
             let valid = match std::error::Error::source(error) {
                 _ if !valid.is_empty() => format!("; there are {valid}"),
                 // What the parser of the value said.
-                Some(why) => format!(": {why}"),
+                Some(why) => format!(": {}", reason(&why.to_string())),
                 None => String::new(),
             };
             let name = name.trim_matches(['<', '>']);
@@ -51,5 +52,32 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
         }
         // The first line of clap's own text says it.
         _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+    }
+}
+
+/// The commands that take an option which the table does not have, with their verb; `None`: there are
+/// none.
+pub(super) fn others(option: &str) -> Option<String> {
+    let name = option.strip_prefix("--")?;
+    let shown = crate::cli::shown();
+    let takes = |command: &&clap::Command| {
+        command.get_arguments().any(|arg| !arg.is_hide_set() && arg.get_long() == Some(name))
+    };
+    let visible = shown.get_subcommands().filter(|command| !command.is_hide_set());
+    let names: Vec<&str> = visible.filter(takes).map(clap::Command::get_name).collect();
+    match names[..] {
+        [] => None,
+        [only] => Some(format!("{only} does")),
+        [ref others @ .., last] => Some(format!("{} and {last} do", others.join(", "))),
+    }
+}
+
+/// What is wrong with a value, in our words where they are not clap's own parser's.
+fn reason(why: &str) -> String {
+    let is_no_number = ["invalid digit", "cannot parse integer", "number too"].iter().any(|text| why.starts_with(text));
+    match why.split_once(" is not in ").and_then(|(_, range)| range.split_once("..=")) {
+        _ if is_no_number => "a whole number is wanted".to_owned(),
+        Some((least, most)) => format!("a number from {least} to {most} is wanted"),
+        None => why.to_owned(),
     }
 }

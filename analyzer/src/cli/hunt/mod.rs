@@ -24,6 +24,7 @@ use report::gate::Gate;
 use report::model::Report;
 use report::program::{Checked, Program};
 use report::reporters::Reporters;
+use report::words::counted;
 use settings::exit_code::{Ending, Reason};
 use settings::{ExactOptions, Options};
 use system::file_name::FileName;
@@ -99,14 +100,16 @@ pub(crate) fn main(args: &HuntArgs, mut options: Options) -> Ending {
         ];
         let chosen: Vec<&str> = chosen.into_iter().filter(|(given, _)| *given).map(|(_, option)| option).collect();
         let leave = if chosen.len() == 1 { "leaves" } else { "leave" };
-        let but = match all {
-            0 => String::new(),
-            _ => format!(", but {} {leave} none of {all}", chosen.join(" and ")),
-        };
-        return wrong(&format!(
-            "no programs in {}{but}: neither tests of CTest, nor executables or files for pytest that use CUDA",
-            args.folder.display()
-        ));
+        let folder = args.folder.display();
+        return wrong(&match all {
+            0 => format!(
+                "no programs in {folder}: neither tests of CTest, nor executables or files for pytest that use CUDA"
+            ),
+            _ => {
+                let all = counted(all as u64, "program", "programs");
+                format!("nothing to run in {folder}: {} {leave} none of {all}", chosen.join(" and "))
+            }
+        });
     }
     if args.list {
         return print(&list(&targets));
@@ -212,7 +215,10 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, String> {
     let Some(path) = named else {
         // Programs run in other folders: its name must hold there too.
         let made = system::private_file::folder("streamsan-hunt-").and_then(|folder| folder.canonicalize());
-        return made.map_err(|error| format!("no temporary folder: {error}"));
+        let place = || std::env::temp_dir().display().to_string();
+        return made.map_err(|error| {
+            format!("no folder can be made in {}: {error}; --output names one, TMPDIR another place", place())
+        });
     };
     let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
     made.map_err(|error| format!("{} can not be written: {error}", path.display()))

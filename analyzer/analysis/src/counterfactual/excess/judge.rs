@@ -86,7 +86,7 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     found.largest.iter().for_each(|site| sites[*site as usize].can_go = true);
     let mut notes = Vec::new();
     if !outcome.findings.is_empty() || unordered > 0 {
-        notes.push("the run has races as it is: a pair that races anyway says nothing of a synchronisation".to_owned());
+        notes.push("pairs that race in this run are not used to judge a synchronisation".to_owned());
     }
     if forgotten > 0 {
         notes.push(format!("{forgotten} accesses were forgotten for lack of room: a need may have been missed"));

@@ -66,7 +66,9 @@ impl CodeQuality {
         let program = report.processes.first().map_or("", |process| process.exe.as_str());
         let program = if program.is_empty() { "streamsan" } else { program };
         let wrong = report.coverage.mispredicted.iter().map(|what| format!("a prediction is wrong: {what}"));
-        let incomplete = closing::incomplete(&report.coverage).into_iter().chain(wrong);
+        let nothing = report.cuda_required && !report.coverage.any_work();
+        let nothing = nothing.then(|| "no CUDA work was seen, so nothing was checked".to_owned());
+        let incomplete = closing::incomplete(&report.coverage).into_iter().chain(wrong).chain(nothing);
         for why in incomplete.chain(report.programs.iter().filter_map(Program::error)) {
             // Process numbers differ between runs; the sentence alone is the identity.
             let fingerprint = format!("not checked: {}", without_numbers(&why));
