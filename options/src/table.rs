@@ -151,6 +151,9 @@ table! {
     RequireCuda "require-cuda" None, FLAG, "", JUDGES, Analyzer, Gate,
         "fail with exit code 4 when the program makes no use of CUDA [default: yes in CI and with report files]";
 
+    FailFast "fail-fast" None, FLAG, "no", &[Run, Hunt], Analyzer, Gate,
+        "stop at the first finding that fails the run: the program, or the programs of a hunt";
+
     Quiet "quiet" None, FLAG, "no", &[Run, Hunt, Record, Check, Diff], Analyzer, Output,
         "print findings and errors only: nothing at all when the run is clean";
     Format "format" None, Kind::Choice(&["text", "short", "github", "csan"]), "text", JUDGES, Analyzer, Output,

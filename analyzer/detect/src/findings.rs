@@ -90,6 +90,8 @@ pub struct Findings {
     pairs: FxHashMap<Key, SmallVec<[usize; 2]>>,
     list: Vec<RawFinding>,
     dropped: u64,
+    /// What is new or has become more certain since it was asked for; `None`: nobody asks.
+    fresh: Option<Vec<usize>>,
 }
 
 impl Findings {
@@ -108,6 +110,7 @@ impl Findings {
             if raw.race.confidence < race.confidence {
                 raw.race = race.clone();
                 raw.around = recent.around(race);
+                self.fresh.iter_mut().for_each(|fresh| fresh.push(at));
             }
             return;
         }
@@ -115,7 +118,14 @@ impl Findings {
             self.dropped += 1;
             return;
         }
+        self.fresh.iter_mut().for_each(|fresh| fresh.push(self.list.len()));
         self.keep(key, race, memory, streams, recent);
+    }
+
+    /// The findings that are new, or more certain, since the last call.
+    pub fn take_fresh(&mut self) -> Vec<RawFinding> {
+        let fresh = self.fresh.replace(Vec::new()).unwrap_or_else(|| (0..self.list.len()).collect());
+        fresh.into_iter().map(|at| self.list[at].clone()).collect()
     }
 
     /// Keeps the first race of a key.

@@ -17,7 +17,7 @@ use analysis::counterfactual::causes::{self, Effort};
 use analysis::counterfactual::trial::records::{KeptRecords, Records};
 use analysis::ipc::{Across, Member};
 use analysis::{Analysis, AnalysisOptions};
-use report::model::Outcome;
+use report::model::{Breach, Finding, Outcome};
 use settings::exit_code::Ending;
 use system::interrupt;
 
@@ -51,7 +51,12 @@ pub struct Sink {
     pub recorder: Option<Recorder>,
     /// Writes findings before their causes are sought.
     pub early: Option<Arc<Early>>,
+    /// Hears of findings as they come.
+    pub fresh: Option<Arc<Fresh>>,
 }
+
+/// Who hears of findings and broken rules as they come.
+pub type Fresh = dyn Fn(Vec<Finding>, Vec<Breach>) + Send + Sync;
 
 /// What is known of the processes that have ended, for a report before the last one.
 pub struct Early {
@@ -137,8 +142,14 @@ pub fn follow(
                 }
             }
         });
-        if let Some(analysis) = &analysis {
+        if let Some(analysis) = &mut analysis {
             analysis.reached(began);
+            if let Some(hears) = &sink.fresh {
+                let (findings, breaches) = analysis.take_fresh();
+                if !(findings.is_empty() && breaches.is_empty()) {
+                    hears(findings, breaches);
+                }
+            }
         }
         if let Some(recorder) = recorder.filter(|_| !write_error) {
             let mut store = lock(recorder);

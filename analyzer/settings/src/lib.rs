@@ -40,6 +40,8 @@ pub struct Options {
     pub log_file: Option<FileName>,
     /// Fail when the program makes no use of CUDA. `None`: see [`Options::cuda_required`].
     pub require_cuda: Option<bool>,
+    /// Stop at the first finding that fails the run.
+    pub fail_fast: bool,
     /// Findings that are printed in full.
     pub max_findings: u64,
     /// Findings of one cause that are printed in full; 0: all.
@@ -200,6 +202,7 @@ impl Default for Options {
             json: None,
             log_file: None,
             require_cuda: None,
+            fail_fast: false,
             max_findings: 50,
             per_cause: 3,
             sim: false,
@@ -346,6 +349,7 @@ impl Options {
             Id::Baseline => self.baseline = name,
             Id::WriteBaseline => self.write_baseline = name,
             Id::RequireCuda => self.require_cuda = Some(on),
+            Id::FailFast => self.fail_fast = on,
             Id::Quiet => self.quiet = on,
             Id::Format => {
                 self.format = [Format::Text, Format::Short, Format::Github, Format::Csan][choice];

@@ -45,7 +45,13 @@ pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
     let is_refused = recorder.is_err();
     let recorder = recorder.ok().flatten();
     let early = Some(early(&options, &gate));
-    let sink = Sink { analysis: Some(analysis_options(&options)), recorder: recorder.clone(), across: None, early };
+    let sink = Sink {
+        analysis: Some(analysis_options(&options)),
+        recorder: recorder.clone(),
+        across: None,
+        early,
+        fresh: None,
+    };
     let ending = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());
         let ending = gate::ending::of_run(&report, options.error_exitcode, options.require_cuda == Some(true));

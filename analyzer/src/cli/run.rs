@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::arguments::Given;
@@ -17,14 +19,15 @@ use crate::launcher::server::Server;
 use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
 use analysis::ipc::Across;
-use ingest::live::Sink;
+use ingest::live::{Fresh, Sink};
 use report::format::closing;
 use report::gate::{Gate, ending};
-use report::model::Outcome;
+use report::model::{Outcome, Report};
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::{self, Ending, Reason};
 use system::file_name::FileName;
+use system::forward;
 
 /// Check a program while it runs (the word may be left out)
 #[derive(clap::Args, Debug)]
@@ -122,7 +125,10 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     let recorder = leads.then(|| recorder(options)).transpose()?.flatten();
     let across = Across::new(true);
     let compared = (analyse && !options.judging.host_threads).then(|| across.clone());
+    let stopped = Arc::new(AtomicBool::new(false));
+    let fresh = (analyse && options.fail_fast).then(|| stop_at_failure(&gate, options, &stopped));
     let sink = Sink {
+        fresh,
         analysis: analyse.then(|| analysis_options(options)),
         recorder: recorder.clone(),
         across: compared,
@@ -158,6 +164,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
             .map_err(|error| failed(&format!("the other ranks of this machine cannot be heard: {error}")))?,
         Seat::Alone | Seat::Member(_) => (process::run(&plan), Ranks::default()),
     };
+    let stopped = stopped.load(Ordering::Acquire);
     // From here on signals are ours: there is no program to pass them on to.
     system::interrupt::watch();
     let mut outcomes = server.finish();
@@ -175,7 +182,8 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         }
     }
     let connected = server.connections() > 0;
-    let left = Left { outcomes, recorded, not_simulated, unobserved: server.unchecked(), closed, connected };
+    let unobserved = server.unchecked();
+    let left = Left { outcomes, recorded, not_simulated, unobserved, closed, connected, stopped };
     if ranks.missing > 0 {
         let missing = counted(ranks.missing.into(), "rank", "ranks");
         system::say!("NOTE: {missing} of this machine did not come, or ended without a word");
@@ -211,6 +219,26 @@ struct Left {
     closed: Option<Closed>,
     /// Whether any process used CUDA.
     connected: bool,
+    /// Whether it was stopped at a finding: then how it ended says nothing.
+    stopped: bool,
+}
+
+/// With `--fail-fast`: stops the program at the first finding that fails the run.
+fn stop_at_failure(gate: &Gate, options: &Options, stopped: &Arc<AtomicBool>) -> Arc<Fresh> {
+    let (gate, pedantic, stopped) = (gate.clone(), options.judging.pedantic, Arc::clone(stopped));
+    Arc::new(move |findings, breaches| {
+        let mut report = Report::merge(vec![Outcome { findings, breaches, ..Outcome::default() }], pedantic);
+        gate.judge(&mut report);
+        if report.failing() == 0 || stopped.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        system::say!("NOTE: stopped at a finding (--fail-fast)");
+        forward::send(libc::SIGTERM);
+        std::thread::spawn(|| {
+            std::thread::sleep(descendants::GRACE);
+            forward::send(libc::SIGKILL);
+        });
+    })
 }
 
 /// A program that nothing can be preloaded into.
@@ -333,10 +361,11 @@ fn checked(
     let ended = process::ending(finished.status);
     if let Err(signal) = ended
         && !options.quiet
+        && !left.stopped
     {
         system::say!("NOTE: the program died of signal {signal}{}", named(signal));
     }
-    let Left { outcomes, recorded, not_simulated, unobserved, closed, .. } = left;
+    let Left { outcomes, recorded, not_simulated, unobserved, closed, stopped, .. } = left;
     let handed_on = purpose.outcome.is_some().then(|| outcomes.clone());
     let (report, printed) = report(outcomes, gate, options, Outside { not_simulated, unchecked: unobserved });
     if !report.coverage.any_work()
@@ -369,7 +398,7 @@ fn checked(
             return failed(&error);
         }
     }
-    let ending = of_program(finished).joined(of_report);
+    let ending = if stopped { of_report } else { of_program(finished).joined(of_report) };
     note_required(required, &ending);
     ending
 }

@@ -40,6 +40,8 @@ pub(crate) struct Under {
     pub(crate) no_gpu: Option<&'static str>,
     /// Whether weak findings count.
     pub(crate) pedantic: bool,
+    /// Whether no more programs are started after one with findings.
+    pub(crate) fail_fast: bool,
     /// Whether programs with findings in doubt run a second time; the error says why they cannot.
     /// `None`: that is not wanted.
     pub(crate) second: Option<Result<(), String>>,

@@ -4,7 +4,7 @@
 //! others are not begun, and what has been found stays.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Under;
 use super::one::{self, HuntState, Ran};
@@ -33,8 +33,9 @@ pub(crate) fn run(
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Ran>>> = Mutex::new(targets.iter().map(|_| None).collect());
     let stopped = || SHARED.stop.load(Ordering::Relaxed);
+    let enough = AtomicBool::new(false);
     let work = || {
-        while stopped() == 0 {
+        while stopped() == 0 && !enough.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(target) = targets.get(index) else { return };
             progress.begin(&target.name);
@@ -47,6 +48,7 @@ pub(crate) fn run(
             }
             ran.program.findings = judged.failing();
             progress.end(&ran.program);
+            enough.fetch_or(under.fail_fast && ran.program.findings > 0, Ordering::Relaxed);
             done.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Some(ran);
         }
     };
@@ -62,7 +64,8 @@ pub(crate) fn run(
     });
     progress.clear();
     let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let missing = |target: &Target| one::not_run(target, Checked::NotRun, "interrupted");
+    let why = if stopped() == 0 { "behind a finding (--fail-fast)" } else { "interrupted" };
+    let missing = |target: &Target| one::not_run(target, Checked::NotRun, why);
     let ran = targets.iter().zip(done).map(|(target, ran)| ran.unwrap_or_else(|| missing(target))).collect();
     (ran, Some(stopped()).filter(|signal| *signal != 0))
 }

@@ -64,6 +64,16 @@ pub fn to(child: i32) {
     send_early();
 }
 
+/// Sends a signal of this process's own to the program, while it runs.
+pub fn send(signal: i32) {
+    let child = CHILD.load(Ordering::SeqCst);
+    if child != 0 {
+        // SAFETY: kill takes numbers only. Between its end and `stop` its number is hardly given out
+        // again.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
 /// The program has ended.
 pub fn stop() {
     CHILD.store(0, Ordering::SeqCst);

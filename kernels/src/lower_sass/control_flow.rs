@@ -312,7 +312,7 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
                     let fall = if cond.is_imm(1) { None } else { next(lower, work) };
                     branch(cond, Some(taken), fall)
                 }
-                Some(t) if ctx.len() < MAX_CALLS && more => {
+                Some(t) if ctx.len() < MAX_CALLS && more && !is_on_path(lower, ctx, t) => {
                     let mut inner = ctx.clone();
                     inner.push(k + 1);
                     let taken = work.id(lower, &inner, t);
@@ -332,4 +332,12 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
             }
         }
     }
+}
+
+/// Whether one of the calls whose returns lie ahead went there. How deep a recursion goes is not
+/// known: each copy of its body would end in a call that is not followed, and there are as many as
+/// the product of its calls.
+fn is_on_path(lower: &Lower<'_>, returns: &[usize], target: usize) -> bool {
+    let call = |next: &usize| lower.code.insts.get(next.checked_sub(1)?);
+    returns.iter().any(|next| call(next).and_then(|call| lower.code.target(call)) == Some(target))
 }

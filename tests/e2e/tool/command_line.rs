@@ -183,6 +183,37 @@ fn a_program_that_dies_of_a_signal_dies_of_it_again() {
     }
 }
 
+/// The program waits for its input, which does not end.
+#[test]
+fn the_first_finding_may_stop_the_program() {
+    let run = |options: &[&str], words: &[&str], input: Stdio| {
+        let mut command = streamsan(["run"]);
+        command.args(options).arg("--").arg(racy()).args(words).stdin(input);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let mut child = run(&["--fail-fast"], &["0"], Stdio::piped());
+    let input = child.stdin.take();
+    let stopped = run::end_of(child);
+    drop(input);
+    assert_eq!(stopped.code(), Some(66), "{}", stopped.err);
+    assert!(stopped.err.contains("NOTE: stopped at a finding (--fail-fast)"), "{}", stopped.err);
+    assert!(!stopped.err.contains("died of signal") && stopped.err.contains("1 finding"), "{}", stopped.err);
+    // What fails no run stops none.
+    let supp = build::scratch("fail-fast").join("supp");
+    std::fs::write(&supp, "race:main\n").expect("write");
+    let supp = supp.to_string_lossy();
+    let others: [(&[&str], &[&str]); 3] = [
+        (&["--fail-fast"], &["5", "ordered"]),
+        (&["--fail-fast", "--suppressions", &supp], &["5"]),
+        (&["--fail-fast", "--ignore-module", "racy"], &["5"]),
+    ];
+    for (options, words) in others {
+        let ended = run::end_of(run(options, words, Stdio::null()));
+        assert_eq!(ended.code(), Some(5), "{options:?}: {}", ended.err);
+        assert!(!ended.err.contains("stopped at"), "{options:?}: {}", ended.err);
+    }
+}
+
 #[test]
 fn signals_reach_the_program() {
     // A SIGTERM to the launcher alone is passed on.

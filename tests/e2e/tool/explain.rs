@@ -336,3 +336,15 @@ fn a_kind_of_finding_is_explained_unless_a_file_has_its_name() {
     let ended = explain("write-after-read", &folder);
     assert!(ended.code() == Some(2) && !ended.out.contains("Mend"), "{}", ended.out);
 }
+
+/// A recursion with many calls is not followed into each of its copies, which would take minutes.
+#[test]
+fn a_recursion_with_many_calls_is_explained() {
+    let Some(program) = build::cuda_program_if_possible("sim/deep_recursion.cu", "static", &["-w"]) else { return };
+    let ended = run::end(run::streamsan(["explain", "--cache=off"]).arg(&program));
+    assert!(!ended.hung && ended.code() == Some(0), "{}", ended.err);
+    assert!(ended.out.contains("segments"), "{}", ended.out);
+    let mut checked = run::streamsan(["run", "--sim", "--"]);
+    let ended = run::end(checked.arg(&program).env_remove("LD_LIBRARY_PATH"));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "1023\n"), "{}", ended.err);
+}

@@ -288,6 +288,20 @@ fn the_list_runs_nothing_and_mistakes_are_named() {
 }
 
 #[test]
+fn a_hunt_may_end_with_the_first_finding() {
+    let folder = build::scratch("hunt-fail-fast");
+    put(&hunted(&["ORDERED"]), &folder.join("a"));
+    put(&hunted(&["RACY"]), &folder.join("b"));
+    put(&hunted(&["ORDERED"]), &folder.join("c"));
+    let ended = end(&mut hunt(&["--fail-fast"], &folder));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert_eq!((row(&ended, "a"), row(&ended, "c")), ("clean", "not run"), "{}", ended.err);
+    assert!(ended.err.contains("behind a finding (--fail-fast)"), "{}", ended.err);
+    let ended = end(&mut hunt(&["--fail-fast", "--only", "a", "--only", "c"], &folder));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+}
+
+#[test]
 fn an_interruption_ends_the_programs_and_leaves_the_table_so_far() {
     let folder = build::scratch("hunt-interrupted");
     put(&hunted(&["RACY"]), &folder.join("a"));

@@ -8,6 +8,7 @@ use crate::counterfactual::edits::written::WrittenWait;
 use crate::ipc::Member;
 use crate::process::facts::ProcessFacts;
 use crate::process::options::AnalysisOptions;
+use crate::rules::elaborate::breach;
 use detect::confidence::Confidence;
 use detect::exact::learned::Learned;
 use detect::findings::RawFinding;
@@ -15,6 +16,7 @@ use detect::launches::kernel_code::CodeReader;
 use detect::race::Race;
 use report::elaborate::Elaborator;
 use report::fingerprint::Identity;
+use report::model::{Breach, Finding};
 use std::sync::Arc;
 use symbols::stacks::Stacks;
 use trace::ring::back_channel::LaunchClass;
@@ -115,6 +117,21 @@ impl Analysis {
     pub fn has_found(&self) -> bool {
         let least = Confidence::Likely;
         self.pass.state.findings.judged_so_far(|race: &Race| race.confidence >= least && !race.latent)
+    }
+
+    /// The findings and broken rules that are new, or have become more certain, since the last call.
+    pub fn take_fresh(&mut self) -> (Vec<Finding>, Vec<Breach>) {
+        let Self { facts, pass, .. } = self;
+        let (fresh, inside) = (pass.state.findings.take_fresh(), pass.state.inside.take_fresh());
+        let rules = pass.observers.rules.as_mut();
+        let broken = rules.map_or_else(Vec::new, |rules| rules.take_fresh());
+        if fresh.is_empty() && inside.is_empty() && broken.is_empty() {
+            return Default::default();
+        }
+        let mut elaborator = facts.elaborator(&pass.state);
+        let mut findings: Vec<Finding> = fresh.iter().map(|raw| elaborator.finding(raw)).collect();
+        findings.extend(inside.iter().map(|raw| elaborator.in_kernel(raw)));
+        (findings, broken.iter().map(|raw| breach(raw, &[], &mut elaborator)).collect())
     }
 
     /// Ops that were taken.

@@ -101,6 +101,8 @@ pub(crate) struct RuleWatch {
     streams: FxHashMap<StreamId, Made>,
     index: FxHashMap<Key, usize>,
     list: Vec<RawBreach>,
+    /// How many of them [`RuleWatch::take_fresh`] has handed out.
+    taken: usize,
     /// The regions that each of the list was in, all times, each once.
     regions: Vec<Vec<Region>>,
     dropped: u64,
@@ -125,6 +127,7 @@ impl RuleWatch {
             streams: FxHashMap::default(),
             index: FxHashMap::default(),
             list: Vec::new(),
+            taken: 0,
             regions: Vec::new(),
             dropped: 0,
             reached: FxHashSet::default(),
@@ -295,6 +298,13 @@ impl RuleWatch {
                 self.regions.push(vec![one.region]);
             }
         }
+    }
+
+    /// What has broken a rule since the last call.
+    pub(crate) fn take_fresh(&mut self) -> Vec<RawBreach> {
+        let fresh = self.list[self.taken..].to_vec();
+        self.taken = self.list.len();
+        fresh
     }
 
     /// Ends the pass: what breaks the rules, in the order in which it came up, and its regions.

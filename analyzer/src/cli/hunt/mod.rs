@@ -158,6 +158,7 @@ fn hunt(args: &HuntArgs, mut options: Options, targets: &[Target], unread: Vec<S
         output: output.clone(),
         no_gpu,
         pedantic: options.judging.pedantic,
+        fail_fast: options.fail_fast,
         second: second(&options),
     };
     let progress = HuntProgress::new(targets.len(), options.quiet);
