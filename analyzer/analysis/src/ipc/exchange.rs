@@ -361,6 +361,7 @@ impl Exchange {
             occurrences: Vec::new(),
             programs: Vec::new(),
             in_kernel: None,
+            stale: None,
             scene: Default::default(),
             cause: String::new(),
             pid: later.pid,

@@ -61,6 +61,9 @@ impl Analysis {
         for raw in state.inside.all() {
             merge_finding(&mut findings, elaborator.in_kernel(raw));
         }
+        for raw in state.stale_graphs.all() {
+            merge_finding(&mut findings, elaborator.stale_graph(raw));
+        }
         number(&mut findings);
         coverage.escaped = elaborator.missed(&missed);
         let breaches = observers.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
@@ -124,7 +127,7 @@ fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, names: &
     }
     coverage.assumed = edits.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
     coverage.forgotten = state.memory.forgotten();
-    coverage.findings_dropped += state.findings.dropped() + state.inside.dropped();
+    coverage.findings_dropped += state.findings.dropped() + state.inside.dropped() + state.stale_graphs.dropped();
     if state.exact.pending.given_up() > 0 {
         let text = "exact ranges of launches that were not seen to end".to_string();
         *coverage.unobserved.entry(text).or_default() += state.exact.pending.given_up();
