@@ -7,11 +7,10 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error = (call);                                                                                    \
-        if (error != cudaSuccess) printf("line %d: %s\n", __LINE__, cudaGetErrorString(error)), exit(1);               \
-    } while (0)
+static void check(cudaError_t error, int line) {
+    if (error != cudaSuccess) printf("line %d: %s\n", line, cudaGetErrorString(error)), exit(1);
+}
+#define CHECK(call) check((call), __LINE__)
 
 constexpr int N = 1 << 12;
 constexpr size_t BYTES = N * sizeof(int);
@@ -60,8 +59,9 @@ static void added() {
     CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &p));
 }
 static void copy(const int *from, int *to) { CHECK(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDefault, stream)); }
+static void clear(int *p) { CHECK(cudaMemsetAsync(p, 0, BYTES, stream)), CHECK(cudaStreamSynchronize(stream)); }
 static void pooled() {
-    CHECK(cudaMallocAsync(&in, BYTES, stream)), CHECK(cudaMemsetAsync(in, 0, BYTES, stream)), CHECK(cudaStreamSynchronize(stream));
+    CHECK(cudaMallocAsync(&in, BYTES, stream)), clear(in);
 }
 
 struct Case {
@@ -79,7 +79,7 @@ static const Case cases[] = {
     {"updated", "none",
      [] {
          int *fresh;
-         make(kernel), run(), CHECK(cudaMalloc(&fresh, BYTES)), CHECK(cudaMemset(fresh, 0, BYTES)), CHECK(cudaFree(in));
+         make(kernel), run(), CHECK(cudaMalloc(&fresh, BYTES)), clear(fresh), CHECK(cudaFree(in));
          void *arguments[] = {&fresh, &out};
          cudaKernelNodeParams p = params(arguments);
          CHECK(cudaGraphExecKernelNodeSetParams(exec, node, &p)), last();
@@ -87,14 +87,14 @@ static const Case cases[] = {
     {"recaptured", "none",
      [] {
          int *old = in;
-         make(kernel), run(), CHECK(cudaMalloc(&in, BYTES)), CHECK(cudaMemset(in, 0, BYTES)), CHECK(cudaFree(old));
+         make(kernel), run(), CHECK(cudaMalloc(&in, BYTES)), clear(in), CHECK(cudaFree(old));
          capture(kernel);
          cudaGraphExecUpdateResultInfo info;
          CHECK(cudaGraphExecUpdate(exec, graph, &info)), last();
      }},
     {"same-address-again", "none",
      [] {
-         make(kernel), run(), CHECK(cudaFree(in)), CHECK(cudaMalloc(&in, BYTES)), CHECK(cudaMemset(in, 0, BYTES));
+         make(kernel), run(), CHECK(cudaFree(in)), CHECK(cudaMalloc(&in, BYTES)), clear(in);
          capture(kernel);
          cudaGraphExecUpdateResultInfo info;
          CHECK(cudaGraphExecUpdate(exec, graph, &info)), last();
@@ -133,7 +133,7 @@ static const Case cases[] = {
      }},
     {"managed", "certain",
      [] {
-         CHECK(cudaMallocManaged(&in, BYTES)), CHECK(cudaMemset(in, 0, BYTES));
+         CHECK(cudaMallocManaged(&in, BYTES)), clear(in);
          make(kernel), run(), CHECK(cudaFree(in)), last();
      }},
     {"pool", "certain",
@@ -168,7 +168,7 @@ static const Case cases[] = {
     {"another-graph-is-destroyed", "none",
      [] {
          make(kernel), run(), CHECK(cudaGraphExecDestroy(exec)), CHECK(cudaFree(in)), CHECK(cudaMalloc(&in, BYTES));
-         CHECK(cudaMemset(in, 0, BYTES)), make(kernel), last();
+         clear(in), make(kernel), last();
      }},
     {"other-memory-is-freed", "none",
      [] {
