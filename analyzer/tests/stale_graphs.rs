@@ -174,6 +174,11 @@ fn how_sure_it_is_depends_on_what_has_become_of_the_memory() {
     assert_eq!(again(Mapped, FreeKind::Unmap, 0, N, Mapped), sure);
     // What was unregistered is still the host's, for a copy.
     assert_eq!(again(RegisteredHost, FreeKind::Unregister, 0, N, Device), sure);
+    let mut reached = program(Node::Kernel, RegisteredHost, |p| {
+        p.raw(Op::Note { kind: NoteKind::Info, text: SYSTEM_MEMORY.into(), count: 0 });
+        free(p, INPUT, FreeKind::Unregister);
+    });
+    reached.silent();
     for node in [Node::CopyFrom, Node::CopyTo] {
         program(node, RegisteredHost, |p| free(p, INPUT, FreeKind::Unregister)).silent();
     }

@@ -2,13 +2,13 @@
 //!
 //! Owns the exports of these functions (`cufile.h`: the core, stream and batch APIs), and what is
 //! pending of each batch. A synchronous call makes its access before it returns, for the host: it
-//! is not ordered with any stream. A call on a stream is an op of that stream. An entry of a batch is a
-//! request, from its submission until the host has seen its status. CUDA calls that cuFile makes
-//! inside are its transport: they neither race nor order.
+//! is not ordered with any stream. A call on a stream is an op of that stream. An entry of a batch
+//! is a request, from its submission until the host has seen its status. CUDA calls that cuFile
+//! makes inside are its transport: they neither race nor order.
 //!
 //! A synchronous call says how many bytes it has moved. The others read a file to its end at most,
-//! so of memory that they write the bytes are a bound. Entries of one batch that have one cookie
-//! can not be told apart: they end together.
+//! and a call on a stream may look at its size as late as the stream gets there, so these bytes are
+//! a bound. Entries of one batch that have one cookie can not be told apart: they end together.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -36,8 +36,8 @@ struct Status {
 }
 
 impl Status {
-    /// `CU_FILE_DRIVER_NOT_INITIALIZED`: what a call answers when there is no cuFile behind us, which
-    /// cannot be.
+    /// `CU_FILE_DRIVER_NOT_INITIALIZED`: what a call answers when there is no cuFile behind us,
+    /// which cannot be.
     const ABSENT: Self = Self { error: 5001, driver: CUresult::SUCCESS };
 }
 
@@ -126,6 +126,7 @@ macro_rules! real {
 macro_rules! functions {
     ($($name:ident),+ $(,)?) => {
         /// The functions that are observed.
+        #[expect(clippy::enum_variant_names, reason = "cuFile's names")]
         #[derive(Clone, Copy)]
         enum Function { $($name),+ }
 
@@ -237,7 +238,7 @@ macro_rules! on_stream {
             let region = unsafe { at(base, offset.read(), size.read() as u64) };
             let status = inside(call);
             if status.error == 0 && !region.is_empty() {
-                submitted(ID, stream, Access { region, reads: !$writes, writes: $writes, exact: !$writes });
+                submitted(ID, stream, Access { region, reads: !$writes, writes: $writes, exact: false });
             }
             status
         }

@@ -1,5 +1,6 @@
-//! Engines that CUDA does not see, in the program's own words (`include/streamsan.h`): a network card
-//! or a disk that reads or writes memory from one call on until another one says that it is done.
+//! Engines that CUDA does not see, in the program's own words (`include/streamsan.h`): a network
+//! card or a disk that reads or writes memory from one call on until another one says that it is
+//! done.
 //!
 //! Owns these exports, and which accesses a key stands for. What an access is in the trace is
 //! [`super::requests`]'.

@@ -113,7 +113,7 @@ fn cufile_reads_and_writes_memory_beside_the_streams() {
             ("write", "read-after-write", "certain", "cuFileWrite"),
             ("default", "read-after-write", "certain", "cuFileWrite"),
             ("on-stream", "read-after-write", "likely", "cuFileReadAsync"),
-            ("write-on-stream", "read-after-write", "certain", "cuFileWriteAsync"),
+            ("write-on-stream", "read-after-write", "likely", "cuFileWriteAsync"),
             ("batch", "read-after-write", "likely", "cuFileBatchIOSubmit"),
             ("one-of-two", "read-after-write", "likely", "cuFileBatchIOSubmit"),
             ("alike", "read-after-write", "likely", "cuFileBatchIOSubmit"),

@@ -12,7 +12,7 @@ use detect::stale_graphs::{Ended, NodePlace, RawStale, Suspect, judge};
 use detect::state::graphs::{Graph, Node};
 use smallvec::SmallVec;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
-use trace::{Epoch, GraphExecId, KernelId, Op, Origin, Region, Space, StreamId};
+use trace::{Epoch, GraphExecId, KernelId, MemoryKind, Op, Origin, Region, Space, StreamId};
 
 /// The addresses that a node keeps.
 type Addresses = SmallVec<[(NodePlace, u64); 8]>;
@@ -85,7 +85,9 @@ pub(super) fn launched(
             overlap: Overlap::No,
             region: state.submissions.regions.current(origin.thread),
         };
-        let raw = match is_own(graph, suspect) {
+        // Where a device reaches all memory of the host, unregistering takes nothing away.
+        let is_reached = state.system_memory && suspect.ended.memory.kind == Some(MemoryKind::RegisteredHost);
+        let raw = match is_reached || is_own(graph, suspect) {
             true => None,
             false => finding(state, facts, (&op, suspect, now), &context, exec),
         };

@@ -16,6 +16,7 @@ use detect::findings::FindingState;
 use detect::state::names::Names;
 use report::fault::{faults, hint};
 use report::fingerprint::number;
+use report::mend::stale_graph;
 use report::model::{AllocationInfo, Outcome, merge_finding};
 
 impl Analysis {
@@ -62,7 +63,7 @@ impl Analysis {
             merge_finding(&mut findings, elaborator.in_kernel(raw));
         }
         for raw in state.stale_graphs.all() {
-            merge_finding(&mut findings, elaborator.stale_graph(raw));
+            merge_finding(&mut findings, stale_graph::finding(&mut elaborator, raw));
         }
         number(&mut findings);
         coverage.escaped = elaborator.missed(&missed);

@@ -1,7 +1,7 @@
 //! What a node of a launched graph does with memory that has ended, and how sure that is.
 //!
-//! Owns the rule. It asks two questions: does the node surely touch bytes of that memory, and is the
-//! memory gone for the program?
+//! Owns the rule. It asks two questions: does the node surely touch bytes of that memory, and is
+//! the memory gone for the program?
 //!
 //! | bytes of the node | confidence |
 //! |---|---|

@@ -14,4 +14,4 @@ mod finding;
 mod in_kernel;
 pub mod lines;
 mod overlap;
-mod stale_graph;
+pub mod stale_graph;

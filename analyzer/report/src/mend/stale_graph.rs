@@ -13,75 +13,73 @@ use detect::memory::{Access, AccessKind, Cause, Exclusion, Extent, Site};
 use detect::race::Hazard;
 use detect::stale_graphs::{NodePlace, RawStale};
 
-impl Elaborator<'_> {
-    /// Resolves a launch of a graph that names memory which has ended.
-    pub fn stale_graph(&mut self, raw: &RawStale) -> Finding {
-        let memory = &raw.ended.memory;
-        let free = Access {
-            epoch: raw.ended.epoch,
-            kind: AccessKind::Write,
-            extent: Extent::exact(memory.ptr, memory.end()),
-            allocation: memory.id,
-            site: Site { cause: Cause::Free, ..raw.ended.site },
-            exclusion: Exclusion::NONE,
-        };
-        let [previous, access] = [&free, &raw.access].map(|access| self.side(access, memory.ptr));
-        let place = match raw.place {
-            NodePlace::Param(_) if access.through.is_empty() => "a parameter".to_owned(),
-            NodePlace::Param(_) => access.through.clone(),
-            NodePlace::Target => "its target".to_owned(),
-            NodePlace::Source => "its source".to_owned(),
-            NodePlace::Value => "its address".to_owned(),
-        };
-        let stale = StaleMemory {
-            place,
-            now: raw.now.as_ref().map(|now| self.memory(now)),
-            instantiated: self.frames(raw.instantiated).to_vec(),
-        };
-        let mut allocation = self.memory(memory);
-        allocation.freed = previous.stack.clone();
-        let is_kernel = raw.access.site.cause == Cause::Kernel;
-        let mut doubts = Vec::from_iter(of_stale_memory(raw));
-        // Measurements of the node say nothing here: it touches memory that is not there.
-        let of_bytes = self.doubt_of(DoubtSide::Access, &raw.access, raw.count > 1);
-        doubts.extend(of_bytes.map(|doubt| Doubt { settle: Vec::new(), ..doubt }));
-        let mut finding = Finding {
-            identity: Default::default(),
-            fingerprint: String::new(),
-            standing: GateStatus::New,
-            hazard: match raw.access.kind.writes() {
-                true => Hazard::WriteAfterWrite,
-                false => Hazard::ReadAfterWrite,
-            },
-            kind: FindingKind::StaleGraphMemory,
-            confidence: raw.confidence,
-            weakness: raw.weakness,
-            established: if is_kernel { Established::Code } else { Established::Call },
-            doubts,
-            latent: false,
-            host: false,
-            internal: false,
-            count: raw.count,
-            pid: self.names.process.pid,
-            origin: self.names.process.name(),
-            processes: Vec::new(),
-            occurrences: Vec::new(),
-            programs: Vec::new(),
-            synchronisation: advice(raw, (&access, &previous), &stale, allocation.kind),
-            from: access.from,
-            to: access.to,
-            access,
-            previous,
-            allocation: Some(allocation),
-            previous_allocation: None,
-            in_kernel: None,
-            stale: Some(stale),
-            scene: Default::default(),
-            cause: String::new(),
-        };
-        finding.identity = fingerprint::stale_graph(&finding);
-        finding
-    }
+/// Resolves a launch of a graph that names memory which has ended.
+pub fn finding(elaborator: &mut Elaborator<'_>, raw: &RawStale) -> Finding {
+    let memory = &raw.ended.memory;
+    let free = Access {
+        epoch: raw.ended.epoch,
+        kind: AccessKind::Write,
+        extent: Extent::exact(memory.ptr, memory.end()),
+        allocation: memory.id,
+        site: Site { cause: Cause::Free, ..raw.ended.site },
+        exclusion: Exclusion::NONE,
+    };
+    let [previous, access] = [&free, &raw.access].map(|access| elaborator.side(access, memory.ptr));
+    let place = match raw.place {
+        NodePlace::Param(_) if access.through.is_empty() => "a parameter".to_owned(),
+        NodePlace::Param(_) => access.through.clone(),
+        NodePlace::Target => "its target".to_owned(),
+        NodePlace::Source => "its source".to_owned(),
+        NodePlace::Value => "its address".to_owned(),
+    };
+    let stale = StaleMemory {
+        place,
+        now: raw.now.as_ref().map(|now| elaborator.memory(now)),
+        instantiated: elaborator.frames(raw.instantiated).to_vec(),
+    };
+    let mut allocation = elaborator.memory(memory);
+    allocation.freed = previous.stack.clone();
+    let is_kernel = raw.access.site.cause == Cause::Kernel;
+    let mut doubts = Vec::from_iter(of_stale_memory(raw));
+    // Measurements of the node say nothing here: it touches memory that is not there.
+    let of_bytes = elaborator.doubt_of(DoubtSide::Access, &raw.access, raw.count > 1);
+    doubts.extend(of_bytes.map(|doubt| Doubt { settle: Vec::new(), ..doubt }));
+    let mut finding = Finding {
+        identity: Default::default(),
+        fingerprint: String::new(),
+        standing: GateStatus::New,
+        hazard: match raw.access.kind.writes() {
+            true => Hazard::WriteAfterWrite,
+            false => Hazard::ReadAfterWrite,
+        },
+        kind: FindingKind::StaleGraphMemory,
+        confidence: raw.confidence,
+        weakness: raw.weakness,
+        established: if is_kernel { Established::Code } else { Established::Call },
+        doubts,
+        latent: false,
+        host: false,
+        internal: false,
+        count: raw.count,
+        pid: elaborator.names.process.pid,
+        origin: elaborator.names.process.name(),
+        processes: Vec::new(),
+        occurrences: Vec::new(),
+        programs: Vec::new(),
+        synchronisation: advice(raw, (&access, &previous), &stale, allocation.kind),
+        from: access.from,
+        to: access.to,
+        access,
+        previous,
+        allocation: Some(allocation),
+        previous_allocation: None,
+        in_kernel: None,
+        stale: Some(stale),
+        scene: Default::default(),
+        cause: String::new(),
+    };
+    finding.identity = fingerprint::stale_graph(&finding);
+    finding
 }
 
 /// What the node does to whatever is there now, and what would mend it.
