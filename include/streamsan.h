@@ -20,6 +20,14 @@
  * may still use it. A pool that synchronises before it hands out says STREAMSAN_ANY_STREAM in both
  * places; then only real overlaps are reported.
  *
+ * And what an engine that CUDA does not see (a network card, a disk, a video decoder) does to memory:
+ *
+ *   STREAMSAN_EXTERNAL_BEGIN(read, p, bytes, key);    from here on it reads these bytes; or write, or read_write ...
+ *   STREAMSAN_EXTERNAL_END(key);                      ... until the program has seen here that it is done
+ *
+ * The key is any number or pointer of the program's, a request for example. Several accesses may have
+ * one key; they end together.
+ *
  * NVTX ranges (nvtxRangePush and nvtxRangePop) are parts too: programs that have them need not change.
  *
  * The program must be linked dynamically, as programs that are preloaded into are anyway.
@@ -40,6 +48,8 @@ extern void streamsan_save(const char *reason) __attribute__((weak));
 extern void streamsan_name_stream(const void *stream, const char *name) __attribute__((weak));
 extern void streamsan_allocated(const char *pool, const void *block, unsigned long bytes, const void *stream) __attribute__((weak));
 extern void streamsan_freed(const void *block, const void *stream) __attribute__((weak));
+extern void streamsan_external_begin(unsigned access, const void *bytes, unsigned long size, unsigned long key) __attribute__((weak));
+extern void streamsan_external_end(unsigned long key) __attribute__((weak));
 
 #ifdef __cplusplus
 }
@@ -57,5 +67,14 @@ extern void streamsan_freed(const void *block, const void *stream) __attribute__
 #define STREAMSAN_ALLOCATED(pool, block, bytes, stream) \
     do { if (streamsan_allocated) streamsan_allocated((pool), (const void *)(block), (bytes), (const void *)(stream)); } while (0)
 #define STREAMSAN_FREED(block, stream) do { if (streamsan_freed) streamsan_freed((const void *)(block), (const void *)(stream)); } while (0)
+#define STREAMSAN_EXTERNAL_ACCESS_read 1u
+#define STREAMSAN_EXTERNAL_ACCESS_write 2u
+#define STREAMSAN_EXTERNAL_ACCESS_read_write 3u
+#define STREAMSAN_EXTERNAL_BEGIN(access, ptr, bytes, key)                                                              \
+    do {                                                                                                               \
+        if (streamsan_external_begin)                                                                                  \
+            streamsan_external_begin(STREAMSAN_EXTERNAL_ACCESS_##access, (const void *)(ptr), (bytes), (unsigned long)(key)); \
+    } while (0)
+#define STREAMSAN_EXTERNAL_END(key) do { if (streamsan_external_end) streamsan_external_end((unsigned long)(key)); } while (0)
 
 #endif

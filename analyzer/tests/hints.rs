@@ -169,3 +169,42 @@ fn hints_are_listed_apart_and_fail_nothing() {
     p.wait(A, e);
     assert!(p.outcome().hints.is_empty(), "off by default");
 }
+
+/// A captured upload from a vector, which may be gone at the next launch.
+#[test]
+fn a_graph_that_copies_from_pageable_memory() {
+    let copies = |dst: u64, src: u64, spaces: (Space, Space), launches: bool| {
+        let mut p = program();
+        p.malloc(X, 4096);
+        p.malloc(X + 4096, 4096);
+        p.alloc(PINNED, 4096, MemoryKind::PinnedHost);
+        let exec = GraphExecId(1);
+        p.does("cudaGraphInstantiate", Op::GraphExec { exec, nodes: 1, flags: 0, handle: 0 });
+        let op = Op::Copy {
+            stream: StreamId::NONE,
+            dst: Region::linear(dst, 64),
+            src: Region::linear(src, 64),
+            dst_space: spaces.0,
+            src_space: spaces.1,
+            asynchronous: true,
+            batch: 0,
+        };
+        let (mut body, call) = ([0; 256], p.call("cuMemcpyHtoDAsync"));
+        let mut to = Encoder::new(&mut body);
+        op.encode(&mut to);
+        let len = to.finish().expect("fits");
+        let (dependencies, tag, body) = (trace::codec::List::new(&[]), op.tag(), &body[..len]);
+        let (index, stack, enabled) = (0, StackId(60), true);
+        p.raw(Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body });
+        for _ in 0..2 * u32::from(launches) {
+            p.does("cudaGraphLaunch", Op::GraphLaunch { stream: A, exec });
+        }
+        hints(&mut p)
+    };
+    assert_eq!(copies(X, PAGEABLE, H2D, true), [("graph-pageable-memory", 2)]);
+    assert_eq!(copies(PAGEABLE, X, D2H, true), [("graph-pageable-memory", 2)]);
+    assert_eq!(copies(X, PAGEABLE, H2D, false), []);
+    assert_eq!(copies(X, PINNED, H2D, true), []);
+    assert_eq!(copies(PINNED, X, D2H, true), []);
+    assert_eq!(copies(X, X + 4096, D2D, true), []);
+}

@@ -45,6 +45,7 @@ mod scale;
 mod segments;
 mod segments_cut;
 mod source_order;
+mod stale_graphs;
 mod symbols_native;
 mod symbols_python;
 mod torch;

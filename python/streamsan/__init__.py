@@ -18,7 +18,7 @@ import stat
 import sys
 
 __version__ = "0.1.0"
-__all__ = ["annotate", "binary", "enable", "is_active", "save", "NotActive"]
+__all__ = ["annotate", "binary", "enable", "external_begin", "external_end", "is_active", "save", "NotActive"]
 
 
 class NotActive(RuntimeError):
@@ -116,6 +116,63 @@ def save(reason=""):
     asked.argtypes, asked.restype = [ctypes.c_char_p], None
     asked(str(reason).encode())
     return True
+
+
+def external_begin(access, memory, size=None, key=0):
+    """An engine that CUDA does not see (a network card, a disk) reads or writes memory from here on, until `external_end(key)`.
+    `access`: "read", "write" or "read_write". `memory`: a tensor or array with `data_ptr` or `__cuda_array_interface__`, of which
+    all bytes are meant unless `size` is given, or an address with its `size`. Several accesses may have one key. Returns whether
+    StreamSan is there: without it nothing happens, at no cost."""
+    kinds = {"read": 1, "write": 2, "read_write": 3}
+    if access not in kinds:
+        raise ValueError(f"access is {access!r}: it must be one of {', '.join(kinds)}")
+    address, size = _bytes_of(memory, size)
+    asked = _function("streamsan_external_begin", 4)
+    if asked is None:
+        return False
+    asked(kinds[access], address, size, key)
+    return True
+
+
+def external_end(key=0):
+    """The program has seen that all accesses with this key are over: see `external_begin`."""
+    asked = _function("streamsan_external_end", 1)
+    if asked is None:
+        return False
+    asked(key)
+    return True
+
+
+def _function(name, arguments):
+    """A function of StreamSan's library that takes so many numbers; None without StreamSan."""
+    import ctypes
+
+    try:
+        asked = getattr(ctypes.CDLL(None), name)
+    except AttributeError:
+        return None
+    asked.argtypes, asked.restype = [ctypes.c_uint64] * arguments, None
+    return asked
+
+
+def _bytes_of(memory, size):
+    """Address and size of a piece of memory."""
+    if isinstance(memory, int):
+        if size is None:
+            raise ValueError("an address needs its size in bytes")
+        return memory, size
+    if hasattr(memory, "data_ptr"):
+        if size is None and not memory.is_contiguous():
+            raise ValueError("the tensor is not contiguous: pass its pieces, or an address and a size")
+        return memory.data_ptr(), memory.numel() * memory.element_size() if size is None else size
+    interface = memory.__cuda_array_interface__
+    if size is None:
+        if interface.get("strides"):
+            raise ValueError("the array is not contiguous: pass its pieces, or an address and a size")
+        size = int(interface["typestr"][2:])
+        for extent in interface["shape"]:
+            size *= extent
+    return interface["data"][0], size
 
 
 def _replace(arguments):

@@ -72,6 +72,9 @@
 //! Races inside a kernel come with a grade, by the rule in `sim/races/src/grade.rs`: `benign` and
 //! `possible` ones are possible here, too ([`Weakness::SameValue`], [`Weakness::Unpromised`]).
 //!
+//! A graph that names memory which has ended is graded by a rule of its own
+//! ([`crate::stale_graphs::judge`]).
+//!
 //! A finding that rests on a guessed direction is possible, too. Of a kernel without readable code
 //! it is not known whether it reads or writes, so it counts as doing both
 //! ([`crate::memory::Site::guessed`]). Where the other side surely writes, the two conflict either
@@ -183,11 +186,16 @@ pub enum Weakness {
     SameValue,
     /// Inside a kernel: something that the memory model does not promise may order the threads.
     Unpromised,
+    /// Of a graph that names memory which has ended: memory of the same bounds was allocated in its
+    /// place, by the same line of the program.
+    SameBounds,
+    /// Of a graph that names a block which is back in its pool: nobody else has its bytes.
+    NotHandedOut,
 }
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::HostFunction,
         Self::OpenWait,
         Self::Message,
@@ -204,6 +212,8 @@ impl Weakness {
         Self::Siblings,
         Self::SameValue,
         Self::Unpromised,
+        Self::SameBounds,
+        Self::NotHandedOut,
     ];
 
     /// The name that JSON uses.
@@ -225,6 +235,8 @@ impl Weakness {
             Self::Siblings => "siblings",
             Self::SameValue => "same-value",
             Self::Unpromised => "unpromised",
+            Self::SameBounds => "same-bounds",
+            Self::NotHandedOut => "not-handed-out",
         }
     }
 }

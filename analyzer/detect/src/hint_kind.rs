@@ -21,11 +21,16 @@ pub enum HintKind {
     /// streams.
     #[serde(rename = "legacy-stream-kernel")]
     LegacyKernel,
+    /// A launched graph copies from or to pageable memory of the host: it does so at each launch,
+    /// and whether the memory still lives is not seen.
+    #[serde(rename = "graph-pageable-memory")]
+    PageableNode,
 }
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::WaitNeverRecorded, Self::NeverWaitedFor, Self::RecordedAgain, Self::LegacyKernel];
+    pub const ALL: [Self; 5] =
+        [Self::WaitNeverRecorded, Self::NeverWaitedFor, Self::RecordedAgain, Self::LegacyKernel, Self::PageableNode];
 
     /// The name that JSON and scripts use.
     pub fn name(self) -> &'static str {
@@ -34,6 +39,7 @@ impl HintKind {
             Self::NeverWaitedFor => "event-never-waited-for",
             Self::RecordedAgain => "event-recorded-again",
             Self::LegacyKernel => "legacy-stream-kernel",
+            Self::PageableNode => "graph-pageable-memory",
         }
     }
 }

@@ -7,11 +7,12 @@
 //! may record or wait for them.
 
 pub use crate::hint_kind::HintKind;
+use crate::memory::Allocations;
 use crate::state::happens_before::View;
 use crate::state::names::Names;
 use crate::state::streams::Streams;
 use rustc_hash::FxHashMap;
-use trace::{Epoch, EventId, Op, Origin, StackId, StreamId, StreamKind, SyncScope};
+use trace::{Epoch, EventId, Op, Origin, Region, Space, StackId, StreamId, StreamKind, SyncScope};
 
 /// Maximum number of hints kept for one process.
 const MAX_HINTS: usize = 256;
@@ -99,6 +100,23 @@ impl Hints {
             Op::EventReached { event, .. } => self.used(event),
             Op::Launch { stream, .. } => self.launched(stream, origin.stack, streams),
             _ => {}
+        }
+    }
+
+    /// Observes a copy node of a graph that is launched. Such a node goes on using what a program
+    /// takes for a temporary: a vector that a captured upload was made from.
+    pub fn copy_node(&mut self, op: &Op<'_>, stream: StreamId, stack: StackId, memory: &Allocations) {
+        let Op::Copy { ref dst, ref src, dst_space, src_space, .. } = *op else { return };
+        let is_pageable = |region: &Region, space: Space| {
+            matches!(space, Space::Host | Space::Unified)
+                && region.array.is_none()
+                && !region.is_empty()
+                && memory.locate(region.start).is_none()
+        };
+        // A side in no memory at all is one of the two only where the other one is a device's.
+        if is_pageable(dst, dst_space) != is_pageable(src, src_space) {
+            let key = Key { kind: HintKind::PageableNode, stack, other: StackId::NONE };
+            self.say(key, (stream, StreamId::NONE), 1);
         }
     }
 

@@ -39,4 +39,5 @@ pub mod launches;
 pub mod memory;
 pub mod race;
 pub(crate) mod recording;
+pub mod stale_graphs;
 pub mod state;

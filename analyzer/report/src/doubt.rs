@@ -10,9 +10,10 @@ use crate::words::{DoubtSide, Known};
 use detect::confidence::{Confidence, Weakness, is_staged_copy};
 use detect::memory::{Access, AccessKind, Cause, Precision};
 use detect::race::Race;
+use detect::stale_graphs::RawStale;
 use kernels::{Loss, LossRole, Reason};
 use serde::{Deserialize, Serialize};
-use trace::ParamSlot;
+use trace::{MemoryKind, ParamSlot};
 
 /// One reason why a finding is not certain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -114,6 +115,30 @@ impl Measuring {
                 .into(),
         })
     }
+}
+
+/// Why a graph may name memory that was freed on purpose; `None` when nothing speaks for that.
+pub(crate) fn of_stale_memory(raw: &RawStale) -> Option<Doubt> {
+    let was = &raw.ended.memory;
+    let is_block = was.kind == Some(MemoryKind::Block);
+    let why = match raw.weakness {
+        Some(Weakness::Condition) => {
+            "a condition decides whether the body of a conditional node runs, and its value is not known"
+        }
+        Some(Weakness::NotHandedOut) => "the pool that took the block back has not handed its bytes out again",
+        Some(Weakness::SameBounds) => {
+            "memory of the same bounds was allocated in its place by the same line, and the program may rely on that"
+        }
+        _ if raw.confidence == Confidence::Certain => return None,
+        _ if raw.now.is_some_and(|now| (now.ptr, now.size) == (was.ptr, was.size)) => {
+            "memory of the same bounds was allocated in its place, and the program may rely on that"
+        }
+        _ if is_block && raw.now.is_some() => {
+            "the pool has handed the bytes to another block, and its owner may know that the graph uses them"
+        }
+        _ => return None,
+    };
+    Some(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()))
 }
 
 impl Elaborator<'_> {

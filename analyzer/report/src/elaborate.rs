@@ -154,6 +154,7 @@ impl Elaborator<'_> {
             to: to.wrapping_sub(base),
             synchronisation,
             in_kernel: None,
+            stale: None,
             scene: self.scene(&raw.around),
             cause: String::new(),
         };

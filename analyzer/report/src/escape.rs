@@ -12,7 +12,7 @@ use crate::cause::{CausePoint, GivenWait, RootCause};
 use crate::doubt::Doubt;
 use crate::model::{
     AllocationInfo, Fault, FaultSite, Finding, Hint, InKernel, Inside, MendingLines, Running, SharedArray, Side,
-    StreamName, Synchronisation, UnjoinedStream,
+    StaleMemory, StreamName, Synchronisation, UnjoinedStream,
 };
 use crate::neighbourhood::{Scene, Shown};
 use detect::coverage::Coverage;
@@ -86,10 +86,11 @@ disarm! {
     Shown: label, at, source; lane, operation, role, after, skipped;
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
-    Finding: origin, ranges, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, scene;
+    Finding: origin, ranges, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, stale, scene;
         cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches;
+    StaleMemory: place, now, instantiated; ;
     SharedArray: name; offset, size, byte;
     Breach: text, rule, origin, ranges, programs, side;
         kind, identity, fingerprint, standing, confidence, count, pid, processes, occurrences;

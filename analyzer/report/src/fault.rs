@@ -195,6 +195,10 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
         HintKind::LegacyKernel => format!(
             "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
         ),
+        HintKind::PageableNode => format!(
+            "A graph launched on {first} copies from or to pageable memory of the host, at each launch: that memory must live, and \
+             hold what is wanted, as long as the graph does."
+        ),
     };
     let mut text = text;
     if let Some(head) = text.get(..1).map(str::to_uppercase) {

@@ -276,6 +276,17 @@ pub struct InKernel {
     pub graph: Vec<Frame>,
 }
 
+/// What a finding about a graph that names ended memory has beside races.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StaleMemory {
+    /// Which address of the node: `parameter 2`, `its target`, `its source`, `its address`.
+    pub place: String,
+    /// The memory that the address lies in now.
+    pub now: Option<AllocationInfo>,
+    /// Where the graph was instantiated.
+    pub instantiated: Vec<Frame>,
+}
+
 impl ThreadPlace {
     /// In words: `thread (3,0,0) of block (0,0,0)`.
     pub(crate) fn words(&self) -> String {
@@ -374,6 +385,10 @@ pub struct Finding {
     /// Of a race of two threads of one kernel: the threads, and their memory.
     #[serde(default)]
     pub in_kernel: Option<InKernel>,
+    /// Of a graph that names memory which has ended. The memory is `allocation`, the earlier op
+    /// its free.
+    #[serde(default)]
+    pub stale: Option<StaleMemory>,
     /// The ops submitted around the two.
     pub scene: Scene,
     /// Fingerprint of its cause, see [`crate::cause`].
@@ -381,12 +396,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The name of what is broken, for formats with rules: that of the hazard, or that of all races
-    /// inside kernels.
+    /// The name of what is broken, for formats with rules: that of the hazard, or of the kind where
+    /// a kind is a rule of its own.
     pub(crate) fn rule(&self) -> &'static str {
-        match self.in_kernel {
-            Some(_) => FindingKind::RaceInsideKernel.name(),
-            None => self.hazard.name(),
+        match self.kind {
+            FindingKind::RaceInsideKernel | FindingKind::StaleGraphMemory => self.kind.name(),
+            _ => self.hazard.name(),
         }
     }
 

@@ -174,6 +174,22 @@ pub(crate) fn in_kernel(f: &Finding) -> Identity {
     Identity { exact, lasting: of(false), places: exact }
 }
 
+/// The identity of a graph that names memory which has ended: the places of a race with the free,
+/// and which address of the node it is.
+pub(crate) fn stale_graph(f: &Finding) -> Identity {
+    let of = |hash: Fnv| {
+        let mut hash = hash;
+        hash.text(f.rule());
+        hash.text(f.stale.as_ref().map_or("", |stale| &stale.place));
+        Fnv::of(f, hash)
+    };
+    Identity {
+        exact: of(Fnv::new(true, false)),
+        lasting: of(Fnv::new(false, false)),
+        places: of(Fnv { places: true, ..Fnv::new(true, false) }),
+    }
+}
+
 /// The identity of a call that breaks a rule.
 pub fn of_call(rule: &str, side: &Side, made: &[Frame]) -> Identity {
     let of = |exact| {

@@ -8,8 +8,8 @@ pub use crate::breach::Breach;
 pub use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 pub use crate::fault::{Fault, FaultSite, Running, UnjoinedStream};
 pub use crate::finding::{
-    Actor, AllocationInfo, Finding, GateStatus, InKernel, Inside, MendingLines, SharedArray, Side, StreamName,
-    Synchronisation, ThreadPlace,
+    Actor, AllocationInfo, Finding, GateStatus, InKernel, Inside, MendingLines, SharedArray, Side, StaleMemory,
+    StreamName, Synchronisation, ThreadPlace,
 };
 pub use crate::judgement::{AppliedFilter, AppliedSuppression, Judgement};
 

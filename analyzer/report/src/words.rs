@@ -44,14 +44,15 @@ macro_rules! words {
 }
 
 words! {
-    /// What a finding is: a race, memory that was freed too early, or a race of two threads of one
-    /// kernel. Of memory that was freed the later side is an allocation that could have received
-    /// the bytes.
+    /// What a finding is: a race, memory that was freed too early, a race of two threads of one
+    /// kernel, or a graph that names memory which was freed. Of memory that was freed too early the
+    /// later side is an allocation that could have received the bytes.
     FindingKind {
         Race = "race",
         FreedWithoutRecordStream = "freed-without-record_stream",
         FreedWhileUsed = "freed-while-used",
         RaceInsideKernel = "race-inside-kernel",
+        StaleGraphMemory = "stale-graph-memory",
     }
 
     /// How the bytes of a finding are known: from arguments of calls, without a kernel; predicted
@@ -134,6 +135,7 @@ words! {
         MissingGraphEdge = "missing-graph-edge",
         KernelRange = "kernel-range",
         MissingThreadOrder = "missing-thread-order",
+        OutlivedMemory = "outlived-memory",
         Other = "other",
         #[default]
         Unstated = "",
@@ -201,8 +203,14 @@ pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// The call that completes what this function of MPI has begun.
+/// The call that completes what this function of MPI, or of an engine beside CUDA, has begun.
 pub(super) fn completion(call: &str) -> &'static str {
+    if call == "STREAMSAN_EXTERNAL_BEGIN" {
+        return "STREAMSAN_EXTERNAL_END(key);";
+    }
+    if call == "cuFileBatchIOSubmit" {
+        return "cuFileBatchIOGetStatus(batch, count, &count, events, NULL);";
+    }
     let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
     if epoch.iter().any(|begin| call.starts_with(begin)) {
         "MPI_Win_flush_local(rank, win);"

@@ -69,6 +69,8 @@ pub struct Handles {
     pub heaps: HandleTable<u64, NvtxHeap>,
     /// Live regions of those heaps: the heap, by first address.
     pub regions: HandleTable<u64, u64>,
+    /// What engines beside CUDA are doing, as the program says: by its keys, the requests.
+    pub engines: HandleTable<u64, Vec<u32>>,
     /// The ids given out so far.
     pub next: IdCounters,
 }

@@ -33,7 +33,10 @@ fn is_ours(address: *mut c_void) -> bool {
 /// address of the program's call.
 extern "C" fn pick(handle: *mut c_void, name: *const c_char, caller: usize) -> *mut c_void {
     driver::find_dlsym();
-    let Some(function) = table_function(name) else { return std::ptr::null_mut() };
+    let Some(function) = table_function(name) else {
+        // SAFETY: handle and name are the program's.
+        return unsafe { library_function(handle, name) };
+    };
     // SAFETY: name was checked to be a non-null C string; handle is the program's.
     let found = unsafe { driver::dlsym(handle, CStr::from_ptr(name)) };
     answer(function, found, caller)
@@ -60,6 +63,37 @@ fn table_function(name: *const c_char) -> Option<FnId> {
     // SAFETY: dlsym's contract: name is a C string.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     if name.len() < 4 || !name.starts_with(b"cu") { None } else { cuda_sys::lookup(name) }
+}
+
+/// Our function of a library that programs load by themselves, where the look-up finds that
+/// library's; null for all others.
+///
+/// # Safety
+/// As for `dlsym`.
+unsafe fn library_function(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    // `RTLD_NEXT` means after the caller, which only the jump says.
+    if name.is_null() || handle == libc::RTLD_NEXT {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: dlsym's contract: name is a C string.
+    let name = unsafe { CStr::from_ptr(name) };
+    if !name.to_bytes().starts_with(b"cuFile") {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: handle is the program's.
+    let found = unsafe { driver::dlsym(handle, name) };
+    // Not found: the look-up is repeated by the jump, so that dlerror says what it always says.
+    if found.is_null() { found } else { library_wrapper(name.to_bytes(), found) }
+}
+
+#[cfg(not(test))]
+fn library_wrapper(name: &[u8], found: *mut c_void) -> *mut c_void {
+    crate::libraries::cufile::wrapper(name, found).unwrap_or(std::ptr::null_mut())
+}
+
+#[cfg(test)]
+fn library_wrapper(_: &[u8], _: *mut c_void) -> *mut c_void {
+    std::ptr::null_mut()
 }
 
 fn answer(function: FnId, found: *mut c_void, caller: usize) -> *mut c_void {

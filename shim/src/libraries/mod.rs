@@ -3,13 +3,19 @@
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
 //! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`]
-//! (messages), [`annotations`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`] (NVTX's
-//! memory regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code
-//! that says itself what it touches). Driver functions are in `crate::intercept`.
+//! (messages), [`cufile`] (files), [`annotations`] and [`external`] (`streamsan.h`), [`nvtx`]
+//! (NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions), [`host_threads`] (synchronisation of
+//! host threads), [`instrumented`] (host code that says itself what it touches). What MPI, cuFile
+//! and engines access is logged by `requests`. Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]
 pub mod annotations;
+#[cfg(not(test))]
+#[expect(non_camel_case_types, reason = "cuFile's names")]
+pub mod cufile;
+#[cfg(not(test))]
+pub mod external;
 pub mod host_threads;
 pub mod instrumented;
 pub mod mpi;
@@ -19,5 +25,6 @@ pub mod nccl;
 pub mod nvtx;
 #[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
 pub mod nvtx_memory;
+mod requests;
 #[cfg(not(test))]
 pub mod torch;

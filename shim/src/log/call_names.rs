@@ -31,6 +31,16 @@ const LIBRARY_CALLS: &[&str] = &[
     "host threads",
     "nvtxMemRegionsRegister",
     "streamsan_allocated",
+    "STREAMSAN_EXTERNAL_BEGIN",
+    "STREAMSAN_EXTERNAL_END",
+    "cuFileRead",
+    "cuFileWrite",
+    "cuFileReadAsync",
+    "cuFileWriteAsync",
+    "cuFileBatchIOSubmit",
+    "cuFileBatchIOGetStatus",
+    "cuFileBatchIOCancel",
+    "cuFileBatchIODestroy",
 ];
 
 /// The number of a library function. A name that is not in the list does not compile.

@@ -18,3 +18,4 @@ mod picked_bytes;
 mod programmatic;
 mod random;
 mod recursion;
+mod stale_graphs;

@@ -97,6 +97,77 @@ fn blocks_of_a_pool_of_the_program() {
     }
 }
 
+/// Files that cuFile reads and writes, by a direct link and looked up in a library that is opened.
+/// The copies that it makes inside are its own matter.
+#[test]
+fn cufile_reads_and_writes_memory_beside_the_streams() {
+    let cufile = library("cufile.c", "libcufile.so.0");
+    let folder = cufile.parent().expect("a folder").display().to_string();
+    let opened = build::c_program(
+        "cufile.c",
+        &["-DDLOPEN", &format!("-Wl,-rpath,{folder}"), "-L", &fake::folder().to_string_lossy(), "-lcuda"],
+    );
+    for program in [user("cufile.c", &cufile), opened] {
+        for (case, hazard, grade, call) in [
+            ("read", "write-after-read", "certain", "cuFileRead"),
+            ("write", "read-after-write", "certain", "cuFileWrite"),
+            ("default", "read-after-write", "certain", "cuFileWrite"),
+            ("on-stream", "read-after-write", "likely", "cuFileReadAsync"),
+            ("write-on-stream", "read-after-write", "likely", "cuFileWriteAsync"),
+            ("batch", "read-after-write", "likely", "cuFileBatchIOSubmit"),
+            ("one-of-two", "read-after-write", "likely", "cuFileBatchIOSubmit"),
+            ("alike", "read-after-write", "likely", "cuFileBatchIOSubmit"),
+            ("reused", "write-after-read", "certain", "cuFileBatchIOSubmit"),
+        ] {
+            let ended = end(streamsan(["--"]).arg(&program).arg(case));
+            assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{case}: {}", ended.err);
+            assert!(ended.err.contains("SUMMARY: 1 finding ("), "{case}: {}", ended.err);
+            assert!(ended.err.contains(&format!("DATA RACE: {hazard} ({grade})")), "{case}: {}", ended.err);
+            assert!(ended.err.contains(&format!(": {call} ")), "{case}: {}", ended.err);
+            let ended = end(streamsan(["--"]).arg(&program).arg(case).arg("waits"));
+            assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{case}: {}", ended.err);
+            assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+        }
+        for case in ["short", "same", "failed", "cancelled"] {
+            let ended = end(streamsan(["--"]).arg(&program).arg(case));
+            assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{case}: {}", ended.err);
+            assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+        }
+    }
+}
+
+/// An engine that CUDA does not see, in the program's own words: it is a timeline beside the host
+/// and the streams, from one call to another.
+#[test]
+fn an_engine_that_the_program_announces() {
+    let program = build::c_program("external.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let alone = end(tests::run::command(&program).arg("received"));
+    assert_eq!((alone.code(), alone.out.as_str()), (Some(0), "done 0\n"), "{}", alone.err);
+    for (case, hazard) in [
+        ("sent", "read-after-write"),
+        ("received", "read-after-write"),
+        ("reused", "write-after-read"),
+        ("freed", "write-after-write"),
+        ("host", "read-after-write"),
+    ] {
+        let ended = end(streamsan(["--"]).arg(&program).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done 1\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 1 finding (1 certain"), "{case}: {}", ended.err);
+        assert!(ended.err.contains(&format!("DATA RACE: {hazard} (certain)")), "{case}: {}", ended.err);
+        assert!(ended.err.contains("STREAMSAN_EXTERNAL_BEGIN "), "{case}: {}", ended.err);
+        let mends = ended.err.contains("STREAMSAN_EXTERNAL_END(key);  // before this access");
+        assert_eq!(mends, case != "sent", "{case}: {}", ended.err);
+        let ended = end(streamsan(["--"]).arg(&program).arg(case).arg("waits"));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done 1\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+    }
+    for case in ["pieces", "beside", "other", "unknown"] {
+        let ended = end(streamsan(["--"]).arg(&program).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done 1\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+    }
+}
+
 /// Two libraries in the place of PyTorch's: `old` are those of a version that tells of its blocks
 /// in another way.
 fn torch_blocks(old: bool) -> PathBuf {

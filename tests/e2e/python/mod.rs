@@ -1,5 +1,6 @@
-//! The Python package: the pytest plugin and the wheel.
+//! The Python package: what it says of engines, the pytest plugin, the wheel.
 
+mod external;
 pub mod pytest_plugin;
 mod restart;
 mod wheel;

@@ -362,6 +362,7 @@ impl Exchange {
             ranges: Vec::from_iter(Some(access.regions.clone()).filter(|names| !names.is_empty())),
             programs: Vec::new(),
             in_kernel: None,
+            stale: None,
             scene: Default::default(),
             cause: String::new(),
             pid: later.pid,

@@ -4,7 +4,7 @@
 //! stream-ordered allocation or any free stands for, and the watch over blocks that return to a
 //! pool too early. Does not keep the lifetimes ([`detect::memory::Allocations`]).
 
-use super::at;
+use super::{at, stale_graphs};
 use crate::process::op_context::OpContext;
 use crate::process::state::ProcessState;
 use detect::memory::{Allocation, AllocationId, Cause};
@@ -87,6 +87,14 @@ pub(super) fn free(
             let site = context.site(Cause::Free, info.stream);
             state.submissions.early_free.freed(&info, home, &mut state.memory, &view, site);
         }
+        if state.stale_graphs.names_anything()
+            && let Some((info, _)) = state.memory.block(ptr).filter(|(info, _)| info.kind == Some(MemoryKind::Block))
+        {
+            let site = context.site(Cause::Free, stream);
+            // A block outside every root is a root of its own.
+            let is_root = state.memory.root(ptr).is_some_and(|root| root.id == info.id);
+            stale_graphs::freed(state, &info, site, context.epoch, is_root);
+        }
         state.memory.free_block(ptr, stack);
         return;
     }
@@ -97,6 +105,7 @@ pub(super) fn free(
     state.submissions.early_free.forget(ptr, root.end());
     let site = context.site(Cause::Free, stream);
     at(state, context, site, node).whole(ptr, root.size, root.id, Cause::Free);
+    stale_graphs::freed(state, &root, site, context.epoch, true);
     // Work enqueued later may still run before a free in stream order.
     let ghost = kind == FreeKind::Async || root.kind == Some(MemoryKind::Pool);
     state.memory.free_root(ptr, stack, ghost);

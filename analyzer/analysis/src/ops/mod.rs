@@ -3,7 +3,7 @@
 //! Owns the dispatch from an op to the part that implements it, and the walk over the nodes of a
 //! launched graph: `launch` handles kernels, `alloc_free` allocations and frees, `host_access` and
 //! `host_touch` loads and stores of the host, `host_messages` what these may have told it, `inside`
-//! what was found inside kernels. An op
+//! what was found inside kernels, `stale_graphs` graphs that name memory which has ended. An op
 //! that touches memory is compared with the remembered accesses. Does not decide which bytes an op
 //! touches: that is [`detect::accesses`].
 //!
@@ -16,6 +16,7 @@ mod host_messages;
 mod host_touch;
 mod inside;
 pub(crate) mod launch;
+mod stale_graphs;
 
 use crate::process::facts::ProcessFacts;
 use crate::process::op_context::OpContext;
@@ -152,8 +153,12 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             state.races.extend(unknown);
         }
         Op::HostThreads {} => state.has_host_edges = true,
-        Op::GraphExec { exec, nodes, .. } => state.graphs.define(exec, nodes),
+        Op::GraphExec { exec, nodes, .. } => {
+            state.graphs.define(exec, nodes);
+            state.stale_graphs.define(exec, origin.stack);
+        }
         Op::GraphNode { tag, dependencies, .. } => {
+            stale_graphs::node_told(state, facts, op);
             let (code, names) = (&mut facts.code, &facts.names);
             let arch = names.arch(trace::ContextId::NONE);
             if tag == trace::tag::Launch && dependencies.iter().any(|d| d.port != 0) {
@@ -176,10 +181,14 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
         | Op::CaptureChanged { .. }
         | Op::CaptureDone { .. } => {
             state.memory.escapes.capture(op, origin.thread);
+            state.stale_graphs.capture(op, &state.memory);
             state.captures.apply(op, origin);
         }
         Op::NodeCaptured { exec, index, stream } => state.graphs.node_captured(exec, index, stream),
-        Op::GraphExecDestroy { exec } => state.graphs.destroy(exec),
+        Op::GraphExecDestroy { exec } => {
+            state.graphs.destroy(exec);
+            state.stale_graphs.destroy(exec);
+        }
         Op::HostWatch { .. } => host_access::watch(state, op, origin),
         Op::HostAccess { .. } => host_access::host_access(state, op, origin, epoch),
         Op::WaitsMet { watch } => state.watches.waits_met(watch),
@@ -292,6 +301,7 @@ fn launch_graph(
         *state.coverage.unobserved.entry("launch of a graph that was never seen".to_string()).or_default() += 1;
         return;
     };
+    stale_graphs::launched(state, facts, &graph, (stream, exec), origin, epoch);
     let launched = origin.stack;
     for &index in graph.sequence() {
         let Some(node) = graph.node(index) else { continue };

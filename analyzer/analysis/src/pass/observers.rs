@@ -80,6 +80,7 @@ impl Observers {
         for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
             if let Some(op) = node.op() {
                 self.hints.event_node(&op, stream, node.stack, &view);
+                self.hints.copy_node(&op, stream, node.stack, &state.memory);
             }
         }
         state.graphs.put(exec, graph);

@@ -16,6 +16,7 @@ use detect::findings::FindingState;
 use detect::state::names::Names;
 use report::fault::{faults, hint};
 use report::fingerprint::number;
+use report::mend::stale_graph;
 use report::model::{AllocationInfo, Outcome, merge_finding};
 
 impl Analysis {
@@ -60,6 +61,9 @@ impl Analysis {
         }
         for raw in state.inside.all() {
             merge_finding(&mut findings, elaborator.in_kernel(raw));
+        }
+        for raw in state.stale_graphs.all() {
+            merge_finding(&mut findings, stale_graph::finding(&mut elaborator, raw));
         }
         number(&mut findings);
         coverage.escaped = elaborator.missed(&missed);
@@ -124,7 +128,7 @@ fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, names: &
     }
     coverage.assumed = edits.assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.lines());
     coverage.forgotten = state.memory.forgotten();
-    coverage.findings_dropped += state.findings.dropped() + state.inside.dropped();
+    coverage.findings_dropped += state.findings.dropped() + state.inside.dropped() + state.stale_graphs.dropped();
     if state.exact.pending.given_up() > 0 {
         let text = "exact ranges of launches that were not seen to end".to_string();
         *coverage.unobserved.entry(text).or_default() += state.exact.pending.given_up();

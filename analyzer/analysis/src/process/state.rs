@@ -18,6 +18,7 @@ use detect::host_watch::HostWatches;
 use detect::inside::InsideRaces;
 use detect::memory::{Allocations, Cause};
 use detect::race::{self, Race};
+use detect::stale_graphs::StaleGraphs;
 use detect::state::captures::Captures;
 use detect::state::found_values::LeftMoments;
 use detect::state::graphs::Graphs;
@@ -52,6 +53,8 @@ pub(crate) struct ProcessState {
     pub(crate) findings: Findings,
     /// Races inside kernels.
     pub(crate) inside: InsideRaces,
+    /// Graphs that name memory which has ended.
+    pub(crate) stale_graphs: StaleGraphs,
     /// What was seen, and what was not.
     pub(crate) coverage: Coverage,
     pub(crate) kernels: FxHashMap<KernelId, KernelCoverage>,
@@ -89,6 +92,7 @@ impl ProcessState {
             races: Vec::new(),
             findings: Findings::default(),
             inside: InsideRaces::default(),
+            stale_graphs: StaleGraphs::default(),
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),
             system_memory: false,
@@ -215,6 +219,7 @@ impl ProcessState {
         self.gaps.begin(&self.coverage);
         self.memory.end_all();
         self.graphs = Graphs::default();
+        self.stale_graphs.forget_all();
         self.watches = HostWatches::default();
         self.touches = HostTouches::default();
         self.latest.clear();

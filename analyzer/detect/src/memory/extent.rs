@@ -82,13 +82,13 @@ impl Extent {
     }
 
     /// An unknown number of bytes around `anchor`. The bytes from `start` to `end` are compared.
-    pub(crate) fn unknown(anchor: u64, start: u64, end: u64) -> Self {
+    pub fn unknown(anchor: u64, start: u64, end: u64) -> Self {
         Self::dense(start, end, anchor, Precision::Unknown)
     }
 
     /// The same extent, marked as selected by data.
     #[must_use]
-    pub(crate) fn by_data(self) -> Self {
+    pub fn by_data(self) -> Self {
         Self { scattered: true, ..self }
     }
 
@@ -195,7 +195,7 @@ impl Extent {
     }
 
     /// Whether no byte counts.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
@@ -232,7 +232,7 @@ impl Extent {
 
     /// The part between two addresses.
     #[must_use]
-    pub(crate) fn clip(mut self, start: u64, end: u64) -> Self {
+    pub fn clip(mut self, start: u64, end: u64) -> Self {
         self.start = self.start.max(start);
         self.end = self.end.min(end).max(self.start);
         self

@@ -76,6 +76,16 @@ impl Node {
         self.enabled && self.tag == trace::tag::StreamWait
     }
 
+    /// Whether it runs.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Whether this is what it does.
+    pub fn does(&self, tag: u16, body: &[u8]) -> bool {
+        self.tag == tag && self.body == body
+    }
+
     /// Its op; `None` for empty nodes and for ops that this version does not know.
     pub fn op(&self) -> Option<Op<'_>> {
         if self.tag == 0 || !self.enabled { None } else { Op::decode(self.tag, &self.body).ok() }

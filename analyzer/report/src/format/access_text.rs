@@ -135,7 +135,7 @@ pub(super) fn allocation(out: &mut String, style: Style, title: &str, m: &Alloca
         }
         _ => print_stack(out, style, &m.stack),
     }
-    if !m.freed.is_empty() && m.freed != f.access.stack {
+    if !m.freed.is_empty() && m.freed != f.access.stack && f.stale.is_none() {
         let _ = writeln!(out, "  freed at");
         print_stack(out, style, &m.freed);
     }

@@ -100,7 +100,8 @@ fn head(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) ->
     let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}", cause.missing);
     for mend in &cause.mend {
-        let verb = if cause.kind == CauseKind::KernelRange { "mend it" } else { "order all of it" };
+        let mends = matches!(cause.kind, CauseKind::KernelRange | CauseKind::OutlivedMemory);
+        let verb = if mends { "mend it" } else { "order all of it" };
         let _ = writeln!(out, "  This would {verb} ({}):", mend.api);
         for line in &mend.lines {
             let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));

@@ -67,7 +67,8 @@ impl Csan {
 fn finding(f: &Finding) -> String {
     let pointer = f.allocation.as_ref().map_or(f.from, |memory| memory.address);
     let mut out = format!("{}\n", "=".repeat(28));
-    let _ = writeln!(out, "CSAN detected a possible data race on tensor with data pointer {pointer}");
+    let what = if f.stale.is_some() { "use of freed memory by a graph" } else { "data race" };
+    let _ = writeln!(out, "CSAN detected a possible {what} on tensor with data pointer {pointer}");
     side(&mut out, "Access", &f.access);
     side(&mut out, "Previous access", &f.previous);
     match &f.allocation {

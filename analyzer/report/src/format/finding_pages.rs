@@ -15,6 +15,7 @@ pages![
     "write-after-write",
     "write-after-read",
     "race-inside-kernel",
+    "stale-graph-memory",
     "freed-without-record_stream",
     "freed-while-used",
     "forbidden-default-stream",

@@ -21,6 +21,7 @@
 //!                          previous (the same), shared { name, offset, size, byte } or null,
 //!                          variable { name, size, byte } or null, address, grid, block,
 //!                          launches, graph[] } or null,
+//!              stale { place, now (as allocation), instantiated[] } or null,
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }
 //!           of a broken rule (--forbid), kind "forbidden": hazard names the rule, rule is as it
@@ -59,7 +60,7 @@ use crate::format::unproven::lost_exactness;
 use crate::format::{Event, Reporter, Verdict, feed};
 use crate::model::{
     Actor, AllocationInfo, AppliedSuppression, Breach, Fault, FaultSite, Finding, GateStatus, Hint, InKernel,
-    MendingLines, Report, Running, SharedArray, Side, ThreadPlace,
+    MendingLines, Report, Running, SharedArray, Side, StaleMemory, ThreadPlace,
 };
 use crate::program::{Program, SecondRun};
 use crate::words::Verb;
@@ -377,8 +378,14 @@ pub(crate) fn finding(f: &Finding) -> Value {
             "cuda": s.cuda(), "torch": s.torch(),
         },
         "in_kernel": f.in_kernel.as_ref().map(in_kernel),
+        "stale": f.stale.as_ref().map(stale),
         "around": f.scene.json(),
     })
+}
+
+/// What a graph that names memory which has ended has beside races.
+fn stale(s: &StaleMemory) -> Value {
+    json!({ "place": s.place, "now": s.now.as_ref().map(memory), "instantiated": stack(&s.instantiated) })
 }
 
 /// What a race of two threads of one kernel has beside other races.

@@ -18,6 +18,7 @@ pub mod json;
 pub mod parquet;
 pub(crate) mod programs;
 pub mod short;
+mod stale_text;
 pub mod text;
 mod unproven;
 

@@ -67,6 +67,10 @@ fn summary(f: &Finding) -> String {
         let before = site(&f.previous.stack).unwrap_or_default();
         return format!("{} ({}): {}, after {before} [{}]", f.rule(), k.grade, text::headline(f), f.fingerprint);
     }
+    if f.stale.is_some() {
+        let freed = site(&f.previous.stack).map_or_else(String::new, |at| format!(", freed at {at}"));
+        return format!("{} ({}): {}{freed} [{}]", f.rule(), f.confidence.name(), text::headline(f), f.fingerprint);
+    }
     let latent = if f.latent { ", latent" } else { "" };
     let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
     format!(
@@ -97,7 +101,8 @@ impl Reporter for Short {
             Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Finding(f, _) => {
                 self.found = true;
-                let _ = writeln!(self.out, "{}: data race: {}", place(&f.access.stack), summary(f));
+                let what = if f.stale.is_some() { "error" } else { "data race" };
+                let _ = writeln!(self.out, "{}: {what}: {}", place(&f.access.stack), summary(f));
             }
             Event::Breach(b, _) => {
                 self.found = true;

@@ -8,7 +8,7 @@ use crate::cause::RootCause;
 use crate::format::access_text::{allocation, is_in_call, print_stack, side};
 use crate::format::by_cause::{CauseGroup, IN_FULL};
 use crate::format::{Event, Reporter, Verdict, feed};
-use crate::format::{closing, in_kernel_text, programs};
+use crate::format::{closing, in_kernel_text, programs, stale_text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Actor, Breach, Fault, FaultSite, Finding, Hint, Report, Side};
 use crate::words::{Established, FindingKind, LaneKind, counted};
@@ -64,10 +64,11 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
     let latent = if f.latent { ", latent" } else { "" };
     let inside = f.in_kernel.as_ref();
     let (what, sure) = match inside {
-        Some(k) => ("DATA RACE INSIDE A KERNEL", k.grade.name()),
-        None => ("DATA RACE", f.confidence.name()),
+        Some(k) => (format!("DATA RACE INSIDE A KERNEL: {}", f.hazard.name()), k.grade.name()),
+        None if f.stale.is_some() => ("STALE GRAPH MEMORY".to_owned(), f.confidence.name()),
+        None => (format!("DATA RACE: {}", f.hazard.name()), f.confidence.name()),
     };
-    let head = format!("streamsan: {what}: {} ({sure}{latent})", f.hazard.name());
+    let head = format!("streamsan: {what} ({sure}{latent})");
     let _ = writeln!(out, "{rule}\n{}", style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}.", headline(f));
     out.push_str(&doubts(f));
@@ -86,12 +87,14 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
     out.push('\n');
     if let Some(k) = inside {
         in_kernel_text::paragraphs(&mut out, style, f, k);
+    } else if let Some(stale) = &f.stale {
+        stale_text::paragraphs(&mut out, style, f, stale);
     } else {
         side(&mut out, style, "Access", &f.access, f);
         side(&mut out, style, "Previous access", &f.previous, f);
     }
     match &f.allocation {
-        _ if inside.is_some() => {}
+        _ if inside.is_some() || f.stale.is_some() => {}
         Some(memory) => allocation(&mut out, style, "Memory", memory, f),
         None => {
             let _ = writeln!(
@@ -110,7 +113,11 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
         let _ = writeln!(out, "  {line}");
     }
     for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
-        let title = if mend.api.is_cuda() { "This would order them".into() } else { format!("In {}", mend.api) };
+        let title = match (mend.api.is_cuda(), &f.stale) {
+            (true, None) => "This would order them".into(),
+            (true, Some(_)) => "This would mend it".into(),
+            _ => format!("In {}", mend.api),
+        };
         let _ = writeln!(out, "  {title}:");
         for line in &mend.lines {
             let _ = writeln!(out, "      {}", style.paint(Ink::Code, line));
@@ -166,6 +173,9 @@ fn hazard_sentence(hazard: Hazard) -> &'static str {
 pub(crate) fn headline(f: &Finding) -> String {
     if let Some(k) = &f.in_kernel {
         return in_kernel_text::headline(f, k);
+    }
+    if f.stale.is_some() {
+        return stale_text::headline(f);
     }
     let actor = match &f.access.kernel {
         Some(kernel) => format!("Kernel {} on {}", short_kernel(kernel), f.access.stream.long),

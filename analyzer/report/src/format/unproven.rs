@@ -62,6 +62,16 @@ pub(crate) fn weak(report: &Report) -> String {
             "inside a kernel that lockstep, volatile or a compare-and-swap may order",
             "inside kernels that lockstep, volatile or a compare-and-swap may order",
         ),
+        (
+            of(Weakness::SameBounds),
+            "of a graph with memory that was freed and allocated again by the same line",
+            "of graphs with memory that was freed and allocated again by the same line",
+        ),
+        (
+            of(Weakness::NotHandedOut),
+            "of a graph with a block that is back in its pool, and whose bytes nobody else has",
+            "of graphs with blocks that are back in their pools, and whose bytes nobody else has",
+        ),
         invariant(Weakness::Message, "of the host with work that may exchange messages with it through memory"),
     ];
     let said: Vec<String> = kinds.iter().filter(|k| k.0 > 0).map(|(n, one, many)| counted(*n, one, many)).collect();

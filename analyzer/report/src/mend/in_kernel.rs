@@ -108,6 +108,7 @@ impl Elaborator<'_> {
             from,
             to: from + 1,
             in_kernel: Some(in_kernel),
+            stale: None,
             scene: Default::default(),
             cause: String::new(),
         };

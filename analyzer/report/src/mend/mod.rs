@@ -7,10 +7,11 @@
 //! The files in the order of use: `api` is the interface of a call site, `lines` are its calls, and
 //! `finding` is the synchronisation between the two sides of one finding, with `overlap` for
 //! kernels that begin early. `in_kernel` is the finding, with its advice, of two threads of one
-//! kernel.
+//! kernel, `stale_graph` that of a graph that names memory which has ended.
 
 pub mod api;
 mod finding;
 mod in_kernel;
 pub mod lines;
 mod overlap;
+pub mod stale_graph;

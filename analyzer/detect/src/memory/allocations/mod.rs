@@ -285,6 +285,11 @@ impl Allocations {
         self.roots.get(ptr).filter(|r| !r.ghost).and_then(|r| self.infos.get(&r.id))
     }
 
+    /// The lifetime that began last. Earlier ones have lower numbers.
+    pub fn youngest(&self) -> AllocationId {
+        AllocationId(self.last)
+    }
+
     /// Ends every allocation of a context.
     pub fn destroy_context(&mut self, context: ContextId, stack: StackId) {
         let gone: Vec<u64> = self

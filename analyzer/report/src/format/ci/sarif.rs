@@ -64,6 +64,13 @@ const IN_KERNEL: (&str, &str, &str) = (
     "Order the two threads: with a barrier of the warp, the block or the grid, or with a release and an acquire.",
 );
 
+/// The rule of graphs that name memory which has ended: its name, what it says, what helps.
+const STALE_GRAPH: (&str, &str, &str) = (
+    "StaleGraphMemory",
+    "A launched graph reads or writes memory that was freed after the graph was made.",
+    "Keep the memory as long as the graph is launched, or give the node other memory before the launch.",
+);
+
 /// Where the documentation is as a site (`scripts/site`), told when the product is built; without
 /// it, rules name no address.
 const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
@@ -86,9 +93,10 @@ impl Sarif {
     }
 
     fn result(&self, f: &Finding, verdict: Verdict) -> Value {
-        let rule = match f.in_kernel {
-            Some(_) => RULES.len() + FORBIDDEN.len(),
-            None => RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default(),
+        let rule = match f.kind {
+            FindingKind::RaceInsideKernel => RULES.len() + FORBIDDEN.len(),
+            FindingKind::StaleGraphMemory => RULES.len() + FORBIDDEN.len() + 1,
+            _ => RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default(),
         };
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
@@ -109,6 +117,21 @@ impl Sarif {
             location["id"] = (related.len() + 1).into();
             location["message"] = json!({ "text": "the kernel was launched here" });
             related.push(location);
+        }
+        if let Some(stale) = &f.stale {
+            let now = stale.now.as_ref().map_or(&[][..], |now| &now.stack);
+            for (stack, what) in [
+                (&f.access.launched[..], "the graph was launched here"),
+                (&stale.instantiated, "the graph was instantiated here"),
+                (now, "what is at the address now was allocated here"),
+            ] {
+                if let Some(frame) = at(stack) {
+                    let mut location = self.location(frame);
+                    location["id"] = (related.len() + 1).into();
+                    location["message"] = json!({ "text": what });
+                    related.push(location);
+                }
+            }
         }
         for (side, what) in [(&f.access, "the access"), (&f.previous, "the previous access")] {
             if let Some(inside) = &side.inside {
@@ -141,7 +164,8 @@ impl Sarif {
         advice.push(s.missing.clone());
         for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
             let how = if mend.api.is_cuda() { String::new() } else { format!(" (in {})", mend.api) };
-            advice.push(format!("This would order them{how}: {}", mend.lines.join(" ")));
+            let does = if f.stale.is_some() { "mend it" } else { "order them" };
+            advice.push(format!("This would {does}{how}: {}", mend.lines.join(" ")));
         }
         advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
         let mut result = json!({
@@ -291,6 +315,16 @@ impl Sarif {
             "defaultConfiguration": { "level": "error" },
             "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "very-high" },
         });
+        let (id, (name, text, help)) = (FindingKind::StaleGraphMemory.name(), STALE_GRAPH);
+        let stale_graph = json!({
+            "id": id,
+            "name": name,
+            "shortDescription": { "text": "Graph that uses freed memory" },
+            "fullDescription": { "text": text },
+            "help": { "text": help, "markdown": help_page(id) },
+            "defaultConfiguration": { "level": "error" },
+            "properties": { "tags": ["cuda", "use-after-free"], "precision": "high" },
+        });
         let rules: Vec<Value> = RULES
             .iter()
             .map(|(hazard, name, text)| {
@@ -308,7 +342,7 @@ impl Sarif {
                 })
             })
             .chain(forbidden)
-            .chain(std::iter::once(in_kernel))
+            .chain([in_kernel, stale_graph])
             .map(|mut rule| {
                 if let Some(site) = SITE {
                     rule["helpUri"] = page_address(site, rule["id"].as_str().unwrap_or_default()).into();
@@ -409,7 +443,7 @@ mod tests {
     #[test]
     fn each_rule_has_a_page() {
         let rules = RULES.iter().map(|(hazard, ..)| hazard.name()).chain(FORBIDDEN.iter().map(|rule| rule.0.name()));
-        let rules = rules.chain([FindingKind::RaceInsideKernel.name()]);
+        let rules = rules.chain([FindingKind::RaceInsideKernel.name(), FindingKind::StaleGraphMemory.name()]);
         for rule in rules {
             let page = help_page(rule);
             assert!(page.starts_with(&format!("# {rule}\n")) && page.contains("## Mend it"), "{rule}: {page}");
