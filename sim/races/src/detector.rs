@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::clock::{Known, Snapshot, join, union};
 use crate::events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
 use crate::grade::Evidence;
 use crate::locations::Location;
 use crate::pair::{Group, is_guess, lanes, side};
-use crate::records::{Race, Records, Remedy};
+use crate::records::{Habits, Race, Records, Remedy};
 use crate::shadow::{Access, Shadow};
 use crate::threads::{Block, threads};
 
@@ -51,9 +51,7 @@ pub(crate) struct State {
     locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     records: Records,
-    /// Plain reads that are followed by an atomic operation of the same thread at the same place:
-    /// what a loop of compare-and-swaps begins with.
-    guesses: FxHashSet<u32>,
+    habits: Habits,
     inexact: Inexact,
     /// There is a barrier object somewhere.
     pub(crate) has_objects: bool,
@@ -73,7 +71,7 @@ impl Detector {
     /// The races so far, the surest first.
     pub fn races(&self) -> Vec<Race> {
         let state = self.state();
-        state.records.races(&state.guesses)
+        state.records.races(&state.habits)
     }
 
     /// What was not exact so far.
@@ -275,7 +273,7 @@ impl State {
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
         let (memory, number) = (access.memory, access.block);
-        let State { blocks, shadows, locations, records, inexact, guesses, .. } = self;
+        let State { blocks, shadows, locations, records, inexact, habits, .. } = self;
         let Some(block) = blocks.get_mut(&number) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
@@ -302,6 +300,9 @@ impl State {
             && access.kind != Kind::Write
         {
             let released = location.released_to(scope, number, block.cluster);
+            if released.iter().any(Option::is_some) {
+                habits.polls.insert(access.site);
+            }
             for at in threads(access.warp, mask) {
                 block.threads[at].acquire(number, &released, order.acquire);
             }
@@ -371,9 +372,10 @@ impl State {
                 }
                 let sides = [side(before, other), side(&now, lane)];
                 let one = std::ptr::eq(before, &raw const now);
-                let remedy = if one { Remedy::Atomic } else { group.remedy(before) };
+                let remedy = if one { Remedy::Atomic } else { group.remedy(before, evidence) };
                 let grade = evidence.grade();
-                records.add(Race { sides, shared, address: at, grade, remedy, count: 0 }, event);
+                let race = Race { sides, shared, address: at, grade, remedy, count: 0 };
+                records.add(race, !evidence.flag_like, event);
             };
             let writes = access.kind == Kind::Write;
             if writes && mask.count_ones() > 1 {
@@ -387,7 +389,10 @@ impl State {
                     released |= before.is(Access::STRONG) && before.is(Access::WRITE);
                     let own = (before.block, before.warp) == (number, now.warp) && before.lanes & mask != 0;
                     if own && is_guess(before, &now) && now.is(Access::WRITE) {
-                        guesses.insert(before.site);
+                        *habits.guesses.entry(before.site).or_default() |= access.compares;
+                    }
+                    if own && before.site == now.site && now.is(Access::STRONG) && now.is(Access::READ) {
+                        habits.polls.insert(now.site);
                     }
                     let unordered = if before.block == number
                         && !before.is(Access::COPY)
@@ -400,8 +405,14 @@ impl State {
                         if let Some(pair) = unordered {
                             let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
                             let alike = now.reach >> 4 == before.reach >> 4;
+                            let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
                             if !(strong && alike && group.reach_each_other(before)) {
                                 add(at, before, pair, group.evidence(before, pair));
+                            } else if either_volatile {
+                                let evidence = group.evidence(before, pair);
+                                if !evidence.same_warp {
+                                    add(at, before, pair, Evidence { flag_like: true, ..evidence });
+                                }
                             }
                         }
                         unordered

@@ -182,16 +182,18 @@ impl Group<'_> {
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
             blocks_differ: now.block != before.block || before.is_wide() && before.block != before.lanes,
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
+            flag_like: false,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
         }
     }
 
-    pub(crate) fn remedy(&self, before: &Access) -> Remedy {
+    pub(crate) fn remedy(&self, before: &Access, evidence: Evidence) -> Remedy {
         let now = &self.access;
+        let both = |flag| now.is(flag) && before.is(flag);
         let cluster = |block: u32| self.clusters.get(&block);
         if now.is(Access::COPY) || before.is(Access::COPY) {
             Remedy::AwaitCopy
-        } else if now.is(Access::STRONG) && before.is(Access::STRONG) {
+        } else if both(Access::STRONG) && !evidence.flag_like {
             Remedy::WiderScope
         } else if now.is(Access::STRONG) != before.is(Access::STRONG) {
             Remedy::Atomic

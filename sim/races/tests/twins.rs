@@ -286,13 +286,45 @@ fn strong_accesses_race_where_their_scopes_or_sizes_part() {
         }
         let wide = strong(Scope::Device);
         assert_eq!(pair(kinds, [wide; 2], [4, 8], (1, 0)).map(|race| race.0), Some(Possible));
-        assert_eq!(pair(kinds, [wide, Strength::Volatile], [4, 4], (1, 0)), None);
+        // Nothing orders the two; whether that is meant the model leaves open.
+        let kept = Some((Possible, Remedy::ReleaseAcquire));
+        assert_eq!(pair(kinds, [wide, Strength::Volatile], [4, 4], (1, 0)), kept);
+        assert_eq!(pair(kinds, [wide, Strength::Volatile], [4, 4], (0, 1)), None, "in one warp");
     }
     let plain = [Kind::Atomic, Kind::Read];
     assert_eq!(pair(plain, [strong(Scope::Device), Strength::Plain], [4, 4], (1, 0)), Some((Certain, Remedy::Atomic)));
     let flag = [Kind::Write, Kind::Read];
     assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (1, 0)), Some((Likely, Remedy::Atomic)));
     assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (0, 40)), Some((Possible, Remedy::Atomic)));
+}
+
+/// A volatile flag that is polled is a flag, whenever it is raised; data that nobody waits for is
+/// not.
+#[test]
+fn volatile_data_are_no_flags() {
+    let run = |polls: &[bool], fences: bool| {
+        let mut s = Script::new(2, 64);
+        let site = 100;
+        for &raised in polls {
+            if raised {
+                if fences {
+                    s.fence((0, 0), Scope::Device);
+                }
+                s.access((0, 0), GLOBAL, FLAG, 4, Kind::Write, Strength::Volatile);
+            } else {
+                s.site = site - 1;
+                s.access((1, 0), GLOBAL, FLAG, 4, Kind::Read, Strength::Volatile);
+            }
+        }
+        races(&s).map(|race| race.0)
+    };
+    for fences in [false, true] {
+        assert_eq!(run(&[false, false, true, false], fences), None, "the flag is polled");
+        assert_eq!(run(&[false, true, false], fences), None, "raised between two polls");
+        // It is raised already: the release says that it is a flag.
+        assert_eq!(run(&[true, false], fences), if fences { None } else { Some(Possible) });
+        assert_eq!(run(&[false, true], fences), Some(Possible), "nobody sees it");
+    }
 }
 
 /// Lanes of a warp that read words together: all one word, halves, pairs, each its own, or in no
@@ -632,8 +664,9 @@ fn a_race_with_many_threads_of_which_some_are_known_is_possible() {
 /// The way to an atomic operation that the device lacks: read, compute, compare and swap.
 #[test]
 fn a_guess_in_front_of_a_compare_and_swap_is_checked_by_that() {
-    let run = |swap: bool, kind: Kind| {
+    let run = |swap: bool, compares: bool, kind: Kind| {
         let mut s = Script::new(2, 32);
+        s.compares = compares;
         for thread in [(0, 0), (1, 0)] {
             s.read(thread, DATA);
             if swap {
@@ -643,9 +676,11 @@ fn a_guess_in_front_of_a_compare_and_swap_is_checked_by_that() {
         s.access((1, 1), GLOBAL, DATA, 4, kind, Strength::Strong(RELAXED, Scope::Device));
         s.races().iter().filter(|race| race.sides.iter().any(|side| side.site == 1)).map(|race| race.grade).max()
     };
-    assert_eq!(run(true, Kind::Atomic), Some(Possible));
-    assert_eq!(run(false, Kind::Atomic), Some(Certain));
-    assert_eq!(run(false, Kind::Write), Some(Certain));
+    assert_eq!(run(true, true, Kind::Atomic), Some(Possible));
+    // A guard, as in `if (x > *p) atomicMax(p, x)`: nothing checks what was read.
+    assert_eq!(run(true, false, Kind::Atomic), Some(Likely));
+    assert_eq!(run(false, false, Kind::Atomic), Some(Certain));
+    assert_eq!(run(false, false, Kind::Write), Some(Certain));
 }
 
 #[test]

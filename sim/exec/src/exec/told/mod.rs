@@ -13,7 +13,7 @@ use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::per_lane::each;
-use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, meaning};
+use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, is_swap, meaning};
 use crate::interface::AccessKind;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::operations::operands::Location;
@@ -191,6 +191,7 @@ fn tell(
             alike,
             asynchronous: strength == COPY,
             object: is_of_object(strength),
+            compares: is_swap(strength),
         });
     }
 }
