@@ -48,10 +48,10 @@ pub(crate) struct State {
     /// The cluster of each block, if clusters have several.
     clusters: FxHashMap<u32, u32>,
     pub(crate) shadows: FxHashMap<Memory, Shadow>,
-    locations: FxHashMap<(Memory, u64), Location>,
+    pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     records: Records,
-    habits: Habits,
+    pub(crate) habits: Habits,
     inexact: Inexact,
     /// There is a barrier object somewhere.
     pub(crate) has_objects: bool,
@@ -401,12 +401,16 @@ impl State {
                     {
                         None
                     } else if now.is(Access::WRITE) || before.is(Access::WRITE) {
-                        let unordered = group.unordered(before);
-                        if let Some(pair) = unordered {
-                            let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
-                            let alike = now.reach >> 4 == before.reach >> 4;
-                            let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
-                            if !(strong && alike && group.reach_each_other(before)) {
+                        let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
+                        let alike = now.reach >> 4 == before.reach >> 4;
+                        let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
+                        let never = strong && alike && group.reach_each_other(before);
+                        let unordered =
+                            if never && !either_volatile { Some((0, 0)) } else { group.unordered(before) };
+                        if let Some(pair) = unordered
+                            && (!never || either_volatile)
+                        {
+                            if !never {
                                 add(at, before, pair, group.evidence(before, pair));
                             } else if either_volatile {
                                 let evidence = group.evidence(before, pair);
@@ -429,7 +433,11 @@ impl State {
                     }
                     before.is_wide() || before.lanes != 0
                 });
-                history.push(now);
+                let of_instruction = |before: &&mut Access| Access { lanes: mask, ..**before } == now;
+                match history.iter_mut().find(of_instruction).filter(|_| !now.is(Access::COPY)) {
+                    Some(before) => before.lanes |= mask,
+                    None => history.push(now),
+                }
             });
         }
         if strong.is_some() || released {

@@ -61,6 +61,7 @@ mod clock;
 mod detector;
 mod events;
 mod grade;
+mod lanes;
 mod locations;
 mod pair;
 mod records;

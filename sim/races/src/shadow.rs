@@ -51,42 +51,62 @@ impl Access {
 }
 
 /// Accesses of a cell that are kept one by one.
-pub(crate) const KEPT: usize = 48;
+const KEPT: usize = 48;
+
+/// Accesses of a cell from which on those of other blocks than the last one are joined where that
+/// says no more than was there.
+pub(crate) const SOON: usize = 16;
 
 /// Makes accesses of whole blocks from those of warps. Returns how many say more than was there.
-pub(crate) fn widen(history: &mut Vec<Access>) -> u64 {
+fn widen(history: &mut Vec<Access>) -> u64 {
+    let Some(newest) = history.last().map(|access| access.block) else { return 0 };
     history.sort_by_key(|access| (access.flags & !Access::WHOLE, access.reach, access.block));
+    if history.len() <= KEPT {
+        join_blocks(history, false, |access| access.is_wide() || access.block != newest);
+        return 0;
+    }
     let mut inexact = 0;
     for force in [false, true] {
         if history.len() <= KEPT / 2 {
             break;
         }
-        let before = std::mem::take(history);
-        for access in before {
-            let (last, exact) = if access.is_wide() { (access.lanes, access.exact) } else { (access.block, true) };
-            let next = Access { lanes: last, warp: Access::WIDE, exact, ..access };
-            let Some(kept) = history.last_mut() else {
-                history.push(next);
-                continue;
-            };
-            let alike = (kept.flags | Access::WHOLE, kept.reach) == (next.flags | Access::WHOLE, next.reach);
-            let joins = next.block <= kept.lanes.saturating_add(1);
-            let same = joins && kept.epoch == next.epoch;
-            if !alike || kept.is(Access::COPY) || !(same || force) {
-                history.push(next);
-                continue;
-            }
-            inexact += u64::from(!same);
-            kept.exact &= next.exact && same;
-            kept.lanes = kept.lanes.max(next.lanes);
-            kept.epoch = kept.epoch.max(next.epoch);
+        inexact += join_blocks(history, force, |_| true);
+    }
+    inexact
+}
+
+/// Joins neighbours in a history, of those accesses that may be joined.
+fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> bool) -> u64 {
+    let mut inexact = 0;
+    let before = std::mem::take(history);
+    for access in before {
+        if !may(&access) {
+            history.push(access);
+            continue;
         }
+        let (last, exact) = if access.is_wide() { (access.lanes, access.exact) } else { (access.block, true) };
+        let next = Access { lanes: last, warp: Access::WIDE, exact, ..access };
+        let Some(kept) = history.last_mut().filter(|kept| kept.is_wide()) else {
+            history.push(next);
+            continue;
+        };
+        let alike = (kept.flags | Access::WHOLE, kept.reach) == (next.flags | Access::WHOLE, next.reach);
+        let joins = next.block <= kept.lanes.saturating_add(1);
+        let same = joins && kept.epoch == next.epoch;
+        if !alike || kept.is(Access::COPY) || !(same || force) {
+            history.push(next);
+            continue;
+        }
+        inexact += u64::from(!same);
+        kept.exact &= next.exact && same;
+        kept.lanes = kept.lanes.max(next.lanes);
+        kept.epoch = kept.epoch.max(next.epoch);
     }
     inexact
 }
 
 #[derive(Debug)]
-struct Page {
+pub(crate) struct Page {
     /// Bytes of a cell, as a power of two.
     cell: u32,
     cells: Vec<[Access; 2]>,
@@ -99,6 +119,32 @@ impl Page {
         Page { cell, cells: vec![[Access::default(); 2]; 1 << (PAGE - cell)], more: FxHashMap::default() }
     }
 
+    /// The accesses of a cell that are kept in it; empty ones come last.
+    #[inline]
+    pub(crate) fn slots(&mut self, index: u32) -> &mut [Access; 2] {
+        &mut self.cells[index as usize]
+    }
+
+    /// Whether a cell has no room for all of its history.
+    #[inline]
+    pub(crate) fn has_more(&self, index: u32) -> bool {
+        !self.more.is_empty() && self.more.get(&index).is_some_and(|more| !more.is_empty())
+    }
+
+    /// All of the history of a cell: the cell, and what it has no room for.
+    #[inline]
+    pub(crate) fn whole(&mut self, index: u32) -> (&mut [Access; 2], Option<&mut Vec<Access>>) {
+        let slots = &mut self.cells[index as usize];
+        let full = slots[1].flags != 0;
+        let more = if full && !self.more.is_empty() { self.more.get_mut(&index) } else { None };
+        (slots, more)
+    }
+
+    /// Adds an access to the history of a cell that has no room for it.
+    pub(crate) fn push(&mut self, index: u32, access: &Access) {
+        self.more.entry(index).or_default().push(*access);
+    }
+
     fn cut(&mut self, cell: u32) {
         let parts = 1usize << (self.cell - cell);
         self.cells = self.cells.iter().flat_map(|cell| std::iter::repeat_n(*cell, parts)).collect();
@@ -107,6 +153,34 @@ impl Page {
             self.more.extend((0..parts as u32).map(|part| (at * parts as u32 + part, list.clone())));
         }
         self.cell = cell;
+    }
+}
+
+/// Finds cells of one size in a shadow, most of them in the page of the last one.
+pub(crate) struct Cursor<'a> {
+    shadow: &'a mut Shadow,
+    cell: u32,
+    /// The number of the page, and where it is.
+    at: Option<(u64, usize)>,
+}
+
+impl Cursor<'_> {
+    /// The page of an address and its cell there, if the page has cells of that size.
+    #[inline]
+    pub(crate) fn at(&mut self, address: u64) -> Option<(&mut Page, u32)> {
+        let number = address >> PAGE;
+        let at = match self.at {
+            Some((last, at)) if last == number => at,
+            _ => {
+                self.shadow.page(number, self.cell);
+                let at = self.shadow.last?.1;
+                self.at = Some((number, at));
+                at
+            }
+        };
+        let page = &mut self.shadow.pages[at];
+        let index = ((address & ((1 << PAGE) - 1)) >> self.cell) as u32;
+        (page.cell == self.cell).then_some((page, index))
     }
 }
 
@@ -137,39 +211,9 @@ impl Shadow {
         &mut self.pages[at]
     }
 
-    /// The history of an access that is one cell of its page, if the cell has room for all of it.
-    #[inline]
-    pub(crate) fn cell(&mut self, address: u64, cell: u32) -> Option<&mut [Access; 2]> {
-        let page = self.page(address >> PAGE, cell);
-        if page.cell != cell {
-            return None;
-        }
-        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
-        if !page.more.is_empty() && page.more.get(&index).is_some_and(|more| !more.is_empty()) {
-            return None;
-        }
-        page.cells.get_mut(index as usize)
-    }
-
-    /// All of the history of an access that is one cell of its page, if the page has such cells:
-    /// the cell, and what it has no room for.
-    pub(crate) fn whole(&mut self, address: u64, cell: u32) -> Option<(&mut [Access; 2], Option<&mut Vec<Access>>)> {
-        let page = self.page(address >> PAGE, cell);
-        if page.cell != cell {
-            return None;
-        }
-        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
-        let slots = page.cells.get_mut(index as usize)?;
-        let full = slots.iter().all(|access| access.flags != 0);
-        let more = if full && !page.more.is_empty() { page.more.get_mut(&index) } else { None };
-        Some((slots, more))
-    }
-
-    /// Adds an access to the history of a cell that has no room for it.
-    pub(crate) fn push(&mut self, address: u64, cell: u32, access: &Access) {
-        let page = self.page(address >> PAGE, cell);
-        let index = ((address & ((1 << PAGE) - 1)) >> page.cell) as u32;
-        page.more.entry(index).or_default().push(*access);
+    /// Finds cells of one size.
+    pub(crate) fn cursor(&mut self, cell: u32) -> Cursor<'_> {
+        Cursor { shadow: self, cell, at: None }
     }
 
     /// Goes through the histories of some bytes. `update` gets each as it is, with its address, and
@@ -198,7 +242,7 @@ impl Shadow {
                 }
                 let had_more = list.len() > 2;
                 update((at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell), &mut list);
-                if list.len() > KEPT {
+                if list.len() > SOON {
                     inexact += widen(&mut list);
                 }
                 for (to, from) in slot.iter_mut().zip(list.iter().copied().chain(std::iter::repeat(Access::default())))
