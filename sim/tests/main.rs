@@ -13,6 +13,7 @@ mod cudart_programs;
 mod interp_cluster;
 mod interp_cub;
 mod interp_inside;
+mod interp_patterns;
 mod interp_instructions;
 mod interp_listing;
 mod interp_machine;

@@ -104,7 +104,7 @@ impl<'b> Cluster<'b> {
             }
             if stuck && !self.blocks.iter_mut().any(Block::can_go_on) {
                 self.culprit = self.done.iter().position(|done| !done).unwrap_or(0);
-                return self.blocks[self.culprit].give_up(FaultKind::Deadlock);
+                return self.blocks[self.culprit].give_up();
             }
         }
         Progress::Paused

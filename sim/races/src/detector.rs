@@ -434,9 +434,12 @@ impl State {
                     before.is_wide() || before.lanes != 0
                 });
                 let of_instruction = |before: &&mut Access| Access { lanes: mask, ..**before } == now;
-                match history.iter_mut().find(of_instruction).filter(|_| !now.is(Access::COPY)) {
-                    Some(before) => before.lanes |= mask,
-                    None => history.push(now),
+                if now.is(Access::COPY) {
+                    history.push(now);
+                } else if let Some(before) = history.iter_mut().find(of_instruction) {
+                    before.lanes |= mask;
+                } else if !history.iter().any(|before| before.includes(&now)) {
+                    history.push(now);
                 }
             });
         }

@@ -7,7 +7,7 @@ use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
 use crate::lanes::{Groups, are_apart};
 use crate::pair::lanes;
 use crate::records::Habits;
-use crate::shadow::{Access, Page, SOON, Shadow};
+use crate::shadow::{Access, Page, Shadow, is_long};
 use crate::threads::{Block, Thread};
 
 impl State {
@@ -144,9 +144,8 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread) -> 
         }
         if before.is_wide() {
             // It stands for all threads of its blocks.
-            let includes = (before.block..=before.lanes).contains(&now.block);
-            says_so |= includes && before.exact && (before.epoch, before.reach) == (now.epoch, now.reach);
-            adds &= !includes;
+            says_so |= before.includes(now);
+            adds &= !(before.block..=before.lanes).contains(&now.block);
         } else if of_block {
             let own = before.warp == now.warp;
             let same = (before.epoch, before.site, before.reach) == (now.epoch, now.site, now.reach);
@@ -165,7 +164,7 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread) -> 
         let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
         return entry.map(|entry| entry.lanes |= now.lanes).is_some();
     }
-    if taken < slots.len() || taken + kept >= SOON {
+    if taken < slots.len() || is_long(taken + kept + 1) {
         return false;
     }
     page.push(index, now);
@@ -245,19 +244,21 @@ fn atomics(
 /// it. False: nothing was done.
 fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, habits: &mut Habits) -> bool {
     let alike = |before: &Access| {
-        !before.is_wide()
-            && (before.flags ^ now.flags) & !Access::WHOLE == 0
+        (before.flags ^ now.flags) & !Access::WHOLE == 0
             && before.reach == now.reach
-            && (now.reach & 3 == Scope::Device as u8 || before.block == now.block)
+            && (now.reach & 3 == Scope::Device as u8
+                || before.block == now.block && (!before.is_wide() || before.lanes == now.block))
     };
     let past = |before: &Access| before.block == now.block && before.epoch < thread.floor;
     let (slots, more) = page.whole(index);
     let taken = slots.iter().filter(|access| access.flags != 0).count();
-    let mut count = taken + more.as_ref().map_or(0, |more| more.len());
+    let count = taken + more.as_ref().map_or(0, |more| more.len());
     let all = slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter()));
-    let (mut mine, mut covers) = (None, false);
+    let (mut mine, mut covers, mut says_so) = (None, false, false);
     for (at, before) in all.enumerate() {
-        if alike(before) {
+        if before.is_wide() && alike(before) {
+            says_so |= before.includes(now);
+        } else if alike(before) {
             let own = (before.block, before.warp) == (now.block, now.warp);
             let again = own && before.lanes & now.lanes != 0;
             if again && before.site == now.site {
@@ -273,8 +274,8 @@ fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, hab
             return false;
         }
     }
-    if covers {
-        return false;
+    if covers || says_so {
+        return !covers;
     }
     match mine {
         Some(at) if at < taken => slots[at].lanes |= now.lanes,
@@ -284,8 +285,7 @@ fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, hab
         }
         None if taken < slots.len() => slots[taken] = *now,
         None => {
-            count += 1;
-            if count > SOON {
+            if is_long(count + 1) {
                 return false;
             }
             page.push(index, now);
