@@ -113,7 +113,9 @@ fn main() {
             }
             let ([_, bare, _], [_, checked, _], [low, ratio, high]) =
                 (median(&mut bare), median(&mut checked), median(&mut ratios));
-            println!("{code:8} {name:10} {bare:8.2} ms {checked:8.2} ms  {ratio:5.2} ({low:.2} to {high:.2})  {bytes} bytes");
+            println!(
+                "{code:8} {name:10} {bare:8.2} ms {checked:8.2} ms  {ratio:5.2} ({low:.2} to {high:.2})  {bytes} bytes"
+            );
         }
     }
 }

@@ -9,7 +9,6 @@
 use super::block::{Block, BlockState, Progress};
 use super::env::Env;
 use super::warp::Warp;
-use crate::interface::FaultKind;
 
 /// Where the rank is in an address of the window of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;

@@ -272,9 +272,9 @@ impl State {
 
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
-        let (memory, number) = (access.memory, access.block);
+        let (memory, this_block) = (access.memory, access.block);
         let State { blocks, shadows, locations, records, inexact, habits, .. } = self;
-        let Some(block) = blocks.get_mut(&number) else { return };
+        let Some(block) = blocks.get_mut(&this_block) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
         let polled = match (access.strength, access.kind, memory) {
@@ -299,12 +299,12 @@ impl State {
         if let (Some((order, scope)), Some(location)) = (strong, known)
             && access.kind != Kind::Write
         {
-            let released = location.released_to(scope, number, block.cluster);
+            let released = location.released_to(scope, this_block, block.cluster);
             if released.iter().any(Option::is_some) {
                 habits.polls.insert(access.site);
             }
             for at in threads(access.warp, mask) {
-                block.threads[at].acquire(number, &released, order.acquire);
+                block.threads[at].acquire(this_block, &released, order.acquire);
             }
             // What is acquired is in the threads' clocks now.
             for part in released.into_iter().flatten().filter(|_| !order.acquire) {
@@ -352,7 +352,7 @@ impl State {
         for &(epoch, mask) in copies {
             let now = Access {
                 epoch,
-                block: number,
+                block: this_block,
                 lanes: mask,
                 site: access.site,
                 warp: access.warp as u8,
@@ -385,16 +385,23 @@ impl State {
                 add(address, &now, ((mask & !(1 << first)).trailing_zeros(), first), evidence);
             }
             shadow.update(address, u64::from(access.size), |at, history| {
+                let observed = group.observed(history);
+                let mut number = 0;
                 history.retain_mut(|before| {
+                    let is_observed = observed.as_ref().is_some_and(|seen| seen.contains(&number));
+                    number += 1;
                     released |= before.is(Access::STRONG) && before.is(Access::WRITE);
-                    let own = (before.block, before.warp) == (number, now.warp) && before.lanes & mask != 0;
+                    let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & mask != 0;
                     if own && is_guess(before, &now) && now.is(Access::WRITE) {
                         *habits.guesses.entry(before.site).or_default() |= access.compares;
                     }
                     if own && before.site == now.site && now.is(Access::STRONG) && now.is(Access::READ) {
                         habits.polls.insert(now.site);
                     }
-                    let unordered = if before.block == number
+                    let unordered = if is_observed && before.is(Access::STRONG) && before.is(Access::WRITE) {
+                        // Behind it, but what its thread has done before it may not be.
+                        return true;
+                    } else if before.block == this_block
                         && !before.is(Access::COPY)
                         && !before.is_wide()
                         && lanes(mask).all(|lane| before.epoch < group.block.threads[group.thread(lane)].floor)
@@ -405,8 +412,7 @@ impl State {
                         let alike = now.reach >> 4 == before.reach >> 4;
                         let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
                         let never = strong && alike && group.reach_each_other(before);
-                        let unordered =
-                            if never && !either_volatile { Some((0, 0)) } else { group.unordered(before) };
+                        let unordered = if never && !either_volatile { Some((0, 0)) } else { group.unordered(before) };
                         if let Some(pair) = unordered
                             && (!never || either_volatile)
                         {
@@ -433,14 +439,14 @@ impl State {
                     }
                     before.is_wide() || before.lanes != 0
                 });
-                let of_instruction = |before: &&mut Access| Access { lanes: mask, ..**before } == now;
-                if now.is(Access::COPY) {
-                    history.push(now);
-                } else if let Some(before) = history.iter_mut().find(of_instruction) {
-                    before.lanes |= mask;
-                } else if !history.iter().any(|before| before.includes(&now)) {
-                    history.push(now);
+                let says_so = |before: &Access| before.includes(&now) || Access { lanes: mask, ..*before } == now;
+                let kept = history.iter().position(says_so).filter(|_| !now.is(Access::COPY));
+                // What happened again is as late as now: see `Group::observed`.
+                let mut kept = kept.map_or(now, |at| history.remove(at));
+                if !kept.is_wide() {
+                    kept.lanes |= mask;
                 }
+                history.push(kept);
             });
         }
         if strong.is_some() || released {

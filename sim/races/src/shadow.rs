@@ -73,9 +73,16 @@ pub(crate) fn is_long(length: usize) -> bool {
 
 /// Makes accesses of whole blocks from those of warps. Returns how many say more than was there.
 fn widen(history: &mut Vec<Access>) -> u64 {
-    let Some(newest) = history.last().map(|access| access.block) else { return 0 };
+    // The newest one stays behind all others.
+    let Some(last) = history.pop() else { return 0 };
+    let inexact = widen_older(history, last.block);
+    history.push(last);
+    inexact
+}
+
+fn widen_older(history: &mut Vec<Access>, newest: u32) -> u64 {
     history.sort_by_key(|access| (access.flags & !Access::WHOLE, access.reach, access.block));
-    if history.len() <= KEPT {
+    if history.len() < KEPT {
         // Which threads of the newest block they are is told as long as there is room.
         join_blocks(history, false, |access| access.is_wide() || access.block != newest);
         return 0;

@@ -258,6 +258,10 @@ fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, hab
     for (at, before) in all.enumerate() {
         if before.is_wide() && alike(before) {
             says_so |= before.includes(now);
+            // It is to become the latest.
+            if before.includes(now) && at + 1 < count {
+                return false;
+            }
         } else if alike(before) {
             let own = (before.block, before.warp) == (now.block, now.warp);
             let again = own && before.lanes & now.lanes != 0;
@@ -266,6 +270,9 @@ fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, hab
             }
             if own && (before.epoch, before.site, before.flags) == (now.epoch, now.site, now.flags) {
                 mine = Some(at);
+                if at + 1 < count {
+                    return false;
+                }
             } else {
                 // The later one stands for what comes before it.
                 covers |= again || past(before);

@@ -298,6 +298,55 @@ fn strong_accesses_race_where_their_scopes_or_sizes_part() {
     assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (0, 40)), Some((Possible, Remedy::Atomic)));
 }
 
+/// Whoever draws the last number sets the counter back, and needs no fence for that: atomic
+/// operations before its own have been observed. Later ones, data, and broken chains have not.
+#[test]
+fn what_was_observed_is_behind() {
+    let count = |s: &mut Script, block: u32, scope: Scope| {
+        s.strong((block, 0), FLAG, Kind::Atomic, RELAXED, scope);
+    };
+    let run = |blocks: u32, between: &dyn Fn(&mut Script)| {
+        let mut s = Script::new(blocks, 64);
+        (0..blocks).for_each(|block| count(&mut s, block, Scope::Device));
+        between(&mut s);
+        s.write((blocks - 1, 0), FLAG);
+        races(&s).map(|race| race.0)
+    };
+    for blocks in [2, 5, 40, 100] {
+        assert_eq!(run(blocks, &|_| {}), None, "{blocks} blocks");
+    }
+    assert_eq!(run(5, &|s| count(s, 0, Scope::Device)), Some(Certain), "a later one");
+    assert_eq!(run(40, &|s| count(s, 3, Scope::Device)), Some(Certain), "a later one of many");
+    // Another thread of the block, with and without a barrier behind the last number.
+    let other = |sync: bool| {
+        let mut s = Script::new(3, 64);
+        (0..3).for_each(|block| count(&mut s, block, Scope::Device));
+        if sync {
+            s.sync(2);
+        }
+        s.write((2, 40), FLAG);
+        races(&s).map(|race| race.0)
+    };
+    assert_eq!((other(true), other(false)), (None, Some(Certain)));
+    // What the others did before is not behind.
+    let mut s = Script::new(2, 64);
+    s.write((0, 0), DATA);
+    (0..2).for_each(|block| count(&mut s, block, Scope::Device));
+    s.read((1, 0), DATA);
+    assert_eq!(races(&s).map(|race| race.0), Some(Certain));
+    // A number of another scope is no link, and neither is a plain write.
+    let broken = |break_it: &dyn Fn(&mut Script)| {
+        let mut s = Script::new(3, 64);
+        count(&mut s, 0, Scope::Device);
+        break_it(&mut s);
+        count(&mut s, 2, Scope::Device);
+        s.write((2, 0), FLAG);
+        s.races().iter().any(|race| race.sides.iter().any(|side| side.block == 0) && race.sides[1].block == 2)
+    };
+    assert!(!broken(&|s| count(s, 1, Scope::Device)));
+    assert!(broken(&|s| s.write((1, 0), FLAG)));
+}
+
 /// A volatile flag that is polled is a flag, whenever it is raised; data that nobody waits for is
 /// not.
 #[test]
