@@ -25,5 +25,6 @@ mod interp_ranges;
 mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
+mod interp_stuck;
 #[cfg(feature = "native")]
 mod native_fuzz;

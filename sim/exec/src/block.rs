@@ -2,8 +2,8 @@
 
 use super::cluster::Members;
 use super::env::Env;
-use super::stuck;
 use super::warp::{Outcome, Wait, Warp};
+use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
 use crate::program::{LANES, Row};
@@ -311,7 +311,7 @@ impl<'b> Block<'b> {
 
     /// Ends at the first warp that has not ended, as nobody can go on.
     pub(crate) fn give_up(&mut self) -> Progress {
-        let why = FaultKind::Deadlock(stuck::waits(&self.warps));
+        let why = FaultKind::Deadlock(groups::waits(&self.warps));
         let at = self.done.iter().position(|done| !done).unwrap_or(0);
         let warp = &mut self.warps[at];
         if let Some(group) = warp.groups.first() {

@@ -59,8 +59,7 @@ impl Evidence {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
             // split at no place that a program can see; data that is volatile where it ought to be
-            // ordered. The model takes such data for a flag (PTX ISA, `ld.volatile`: "may be treated
-            // as `ld.relaxed.sys`"), and what it is a program cannot say.
+            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`).
             Grade::Possible
         } else if self.is_volatile {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the
