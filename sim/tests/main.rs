@@ -10,6 +10,7 @@
 mod interp_support;
 
 mod cudart_programs;
+mod interp_async_arrivals;
 mod interp_cluster;
 mod interp_cub;
 mod interp_inside;
