@@ -61,8 +61,7 @@ pub(crate) const fn object(order: Order) -> u32 {
 
 /// An arrival when the copies of the thread are done. Its thread learns nothing by that: neither of
 /// its own copies nor of those of others that have arrived before.
-pub(crate) const COPIES_ARRIVE: u32 =
-    coded(Order { acquire: false, release: true }, Scope::Cluster) | OBJECT | COPIES;
+pub(crate) const COPIES_ARRIVE: u32 = coded(Order { acquire: false, release: true }, Scope::Cluster) | OBJECT | COPIES;
 
 /// What it is for the detector of races.
 pub(crate) fn meaning(strength: u32) -> Strength {
