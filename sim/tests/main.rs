@@ -10,6 +10,7 @@
 mod interp_support;
 
 mod cudart_programs;
+mod interp_async_arrivals;
 mod interp_cluster;
 mod interp_cub;
 mod interp_inside;
@@ -19,10 +20,12 @@ mod interp_machine;
 mod interp_math;
 mod interp_matrix;
 mod interp_measured;
+mod interp_patterns;
 mod interp_programs;
 mod interp_ranges;
 mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
+mod interp_stuck;
 #[cfg(feature = "native")]
 mod native_fuzz;

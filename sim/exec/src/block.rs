@@ -3,6 +3,7 @@
 use super::cluster::Members;
 use super::env::Env;
 use super::warp::{Outcome, Wait, Warp};
+use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
 use crate::program::{LANES, Row};
@@ -300,7 +301,7 @@ impl<'b> Block<'b> {
                 if self.state.members.count() > 1 && self.warps.iter().any(waits) {
                     return Progress::Blocked;
                 }
-                return self.give_up(FaultKind::Deadlock);
+                return self.give_up();
             }
             // From barrier to barrier it waits for no other block.
             turns -= u32::from(paused);
@@ -308,8 +309,9 @@ impl<'b> Block<'b> {
         Progress::Paused
     }
 
-    /// Says what is wrong with the first warp that has not ended.
-    pub(crate) fn give_up(&mut self, why: FaultKind) -> Progress {
+    /// Ends at the first warp that has not ended, as nobody can go on.
+    pub(crate) fn give_up(&mut self) -> Progress {
+        let why = FaultKind::Deadlock(groups::waits(&self.warps));
         let at = self.done.iter().position(|done| !done).unwrap_or(0);
         let warp = &mut self.warps[at];
         if let Some(group) = warp.groups.first() {

@@ -9,7 +9,6 @@
 use super::block::{Block, BlockState, Progress};
 use super::env::Env;
 use super::warp::Warp;
-use crate::interface::FaultKind;
 
 /// Where the rank is in an address of the window of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;
@@ -104,7 +103,7 @@ impl<'b> Cluster<'b> {
             }
             if stuck && !self.blocks.iter_mut().any(Block::can_go_on) {
                 self.culprit = self.done.iter().position(|done| !done).unwrap_or(0);
-                return self.blocks[self.culprit].give_up(FaultKind::Deadlock);
+                return self.blocks[self.culprit].give_up();
             }
         }
         Progress::Paused

@@ -414,8 +414,8 @@ pub enum FaultKind {
     Unsupported(Box<CompileError>),
     /// Calls nested deeper than the stack allows.
     StackOverflow,
-    /// Threads wait at barriers that no thread can complete.
-    Deadlock,
+    /// Threads wait at barriers that no thread can complete: which, and where.
+    Deadlock(String),
     /// The device said no to a texture or surface operation.
     Texture(String),
     /// [`Device::cancelled`] became true.
@@ -467,7 +467,9 @@ impl fmt::Display for Fault {
             FaultKind::BadCall(target) => write!(f, "call of 0x{target:x}, which is no function")?,
             FaultKind::Unsupported(error) => write!(f, "{error}")?,
             FaultKind::StackOverflow => f.write_str("stack overflow")?,
-            FaultKind::Deadlock => f.write_str("deadlock: threads wait at a barrier that the others never reach")?,
+            FaultKind::Deadlock(waits) => {
+                write!(f, "deadlock: threads wait at a barrier that the others never reach: {waits};")?;
+            }
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
             FaultKind::Cancelled => f.write_str("cancelled")?,
             FaultKind::BadLaunch(why) => write!(f, "impossible launch: {why}")?,

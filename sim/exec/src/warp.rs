@@ -90,6 +90,8 @@ pub struct Warp<'b> {
     pub(crate) jumps: u64,
     /// What the store that is executed writes, for those who observe.
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
+    /// What the last one wrote, whose memory serves again.
+    pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
     pub native: Option<Box<dyn Any>>,
@@ -97,6 +99,11 @@ pub struct Warp<'b> {
 }
 
 impl<'b> Warp<'b> {
+    /// The lanes that it begins with.
+    pub(crate) fn began_with(&self) -> u32 {
+        self.whole
+    }
+
     /// A warp that has not begun.
     pub(crate) fn new(env: &'b Env<'b>, index: u32) -> Self {
         let [nx, ny, _] = env.launch.block;
@@ -138,6 +145,7 @@ impl<'b> Warp<'b> {
             arrivals: Arrivals::default(),
             jumps: 0,
             storing: None,
+            last_stored: None,
             native: None,
             native_known: false,
         };

@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::clock::{Known, Snapshot, join, union};
 use crate::events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
 use crate::grade::Evidence;
 use crate::locations::Location;
 use crate::pair::{Group, is_guess, lanes, side};
-use crate::records::{Race, Records, Remedy};
+use crate::records::{Habits, Race, Records, Remedy};
 use crate::shadow::{Access, Shadow};
 use crate::threads::{Block, threads};
 
@@ -48,12 +48,10 @@ pub(crate) struct State {
     /// The cluster of each block, if clusters have several.
     clusters: FxHashMap<u32, u32>,
     pub(crate) shadows: FxHashMap<Memory, Shadow>,
-    locations: FxHashMap<(Memory, u64), Location>,
+    pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     records: Records,
-    /// Plain reads that are followed by an atomic operation of the same thread at the same place:
-    /// what a loop of compare-and-swaps begins with.
-    guesses: FxHashSet<u32>,
+    pub(crate) habits: Habits,
     inexact: Inexact,
     /// There is a barrier object somewhere.
     pub(crate) has_objects: bool,
@@ -73,7 +71,7 @@ impl Detector {
     /// The races so far, the surest first.
     pub fn races(&self) -> Vec<Race> {
         let state = self.state();
-        state.records.races(&state.guesses)
+        state.records.races(&state.habits)
     }
 
     /// What was not exact so far.
@@ -274,9 +272,9 @@ impl State {
 
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
-        let (memory, number) = (access.memory, access.block);
-        let State { blocks, shadows, locations, records, inexact, guesses, .. } = self;
-        let Some(block) = blocks.get_mut(&number) else { return };
+        let (memory, this_block) = (access.memory, access.block);
+        let State { blocks, shadows, locations, records, inexact, habits, .. } = self;
+        let Some(block) = blocks.get_mut(&this_block) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
         let polled = match (access.strength, access.kind, memory) {
@@ -301,9 +299,12 @@ impl State {
         if let (Some((order, scope)), Some(location)) = (strong, known)
             && access.kind != Kind::Write
         {
-            let released = location.released_to(scope, number, block.cluster);
+            let released = location.released_to(scope, this_block, block.cluster);
+            if released.iter().any(Option::is_some) {
+                habits.polls.insert(access.site);
+            }
             for at in threads(access.warp, mask) {
-                block.threads[at].acquire(number, &released, order.acquire);
+                block.threads[at].acquire(this_block, &released, order.acquire);
             }
             // What is acquired is in the threads' clocks now.
             for part in released.into_iter().flatten().filter(|_| !order.acquire) {
@@ -351,7 +352,7 @@ impl State {
         for &(epoch, mask) in copies {
             let now = Access {
                 epoch,
-                block: number,
+                block: this_block,
                 lanes: mask,
                 site: access.site,
                 warp: access.warp as u8,
@@ -371,9 +372,10 @@ impl State {
                 }
                 let sides = [side(before, other), side(&now, lane)];
                 let one = std::ptr::eq(before, &raw const now);
-                let remedy = if one { Remedy::Atomic } else { group.remedy(before) };
+                let remedy = if one { Remedy::Atomic } else { group.remedy(before, evidence) };
                 let grade = evidence.grade();
-                records.add(Race { sides, shared, address: at, grade, remedy, count: 0 }, event);
+                let race = Race { sides, shared, address: at, grade, remedy, count: 0 };
+                records.add(race, !evidence.flag_like, event);
             };
             let writes = access.kind == Kind::Write;
             if writes && mask.count_ones() > 1 {
@@ -383,25 +385,44 @@ impl State {
                 add(address, &now, ((mask & !(1 << first)).trailing_zeros(), first), evidence);
             }
             shadow.update(address, u64::from(access.size), |at, history| {
+                let observed = group.observed(history);
+                let mut number = 0;
                 history.retain_mut(|before| {
+                    let is_observed = observed.as_ref().is_some_and(|seen| seen.contains(&number));
+                    number += 1;
                     released |= before.is(Access::STRONG) && before.is(Access::WRITE);
-                    let own = (before.block, before.warp) == (number, now.warp) && before.lanes & mask != 0;
+                    let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & mask != 0;
                     if own && is_guess(before, &now) && now.is(Access::WRITE) {
-                        guesses.insert(before.site);
+                        *habits.guesses.entry(before.site).or_default() |= access.compares;
                     }
-                    let unordered = if before.block == number
+                    if own && before.site == now.site && now.is(Access::STRONG) && now.is(Access::READ) {
+                        habits.polls.insert(now.site);
+                    }
+                    let unordered = if is_observed && before.is(Access::STRONG) && before.is(Access::WRITE) {
+                        // Behind it, but what its thread has done before it may not be.
+                        return true;
+                    } else if before.block == this_block
                         && !before.is(Access::COPY)
                         && !before.is_wide()
                         && lanes(mask).all(|lane| before.epoch < group.block.threads[group.thread(lane)].floor)
                     {
                         None
                     } else if now.is(Access::WRITE) || before.is(Access::WRITE) {
-                        let unordered = group.unordered(before);
-                        if let Some(pair) = unordered {
-                            let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
-                            let alike = now.reach >> 4 == before.reach >> 4;
-                            if !(strong && alike && group.reach_each_other(before)) {
+                        let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
+                        let alike = now.reach >> 4 == before.reach >> 4;
+                        let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
+                        let never = strong && alike && group.reach_each_other(before);
+                        let unordered = if never && !either_volatile { Some((0, 0)) } else { group.unordered(before) };
+                        if let Some(pair) = unordered
+                            && (!never || either_volatile)
+                        {
+                            if !never {
                                 add(at, before, pair, group.evidence(before, pair));
+                            } else if either_volatile {
+                                let evidence = group.evidence(before, pair);
+                                if !evidence.same_warp {
+                                    add(at, before, pair, Evidence { flag_like: true, ..evidence });
+                                }
                             }
                         }
                         unordered
@@ -418,7 +439,14 @@ impl State {
                     }
                     before.is_wide() || before.lanes != 0
                 });
-                history.push(now);
+                let says_so = |before: &Access| before.includes(&now) || Access { lanes: mask, ..*before } == now;
+                let kept = history.iter().position(says_so).filter(|_| !now.is(Access::COPY));
+                // What happened again is as late as now: see `Group::observed`.
+                let mut kept = kept.map_or(now, |at| history.remove(at));
+                if !kept.is_wide() {
+                    kept.lanes |= mask;
+                }
+                history.push(kept);
             });
         }
         if strong.is_some() || released {

@@ -103,6 +103,8 @@ pub struct WarpAccess<'a> {
     pub asynchronous: bool,
     /// It operates on a barrier object in memory, which plain loads may poll.
     pub object: bool,
+    /// It is a compare-and-swap: what its thread has read there before was a guess.
+    pub compares: bool,
 }
 
 /// Lanes of a warp.

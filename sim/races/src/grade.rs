@@ -33,12 +33,16 @@ pub(crate) struct Evidence {
     pub(crate) mixed_size: bool,
     /// One stands for accesses of more threads than there were.
     pub(crate) widened: bool,
+    /// Both are strong and reach each other, so that the model has no race, but one is volatile.
+    pub(crate) flag_like: bool,
 }
 
-/// The grade of a race of an atomic operation with a plain read that a compare-and-swap of the same
-/// thread follows. What was read is a guess only, which the compare-and-swap checks.
-pub(crate) fn of_guess(grade: Grade) -> Grade {
-    grade.min(Grade::Possible)
+/// The grade of a race of an atomic operation with a plain read that an atomic operation of the
+/// same thread follows. If that is a compare-and-swap (`checked`), it checks what was read. Others
+/// do not: `if (x > *p) atomicMax(p, x);` is right whatever is read, `if (*n < 8) atomicAdd(n, 1);`
+/// is not, and the compiler may read twice.
+pub(crate) fn of_guess(grade: Grade, checked: bool) -> Grade {
+    grade.min(if checked { Grade::Possible } else { Grade::Likely })
 }
 
 impl Evidence {
@@ -46,10 +50,16 @@ impl Evidence {
         if self.same_value {
             // Threads that all raise one flag.
             Grade::Benign
-        } else if self.lockstep || self.mixed_size || self.widened || self.is_volatile && !self.blocks_differ {
+        } else if self.lockstep
+            || self.mixed_size
+            || self.widened
+            || self.flag_like
+            || self.is_volatile && !self.blocks_differ
+        {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
-            // split at no place that a program can see.
+            // split at no place that a program can see; data that is volatile where it ought to be
+            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`).
             Grade::Possible
         } else if self.is_volatile {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

@@ -27,6 +27,9 @@
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
 //!   through a barrier object or what the thread does next.
 //!
+//! A strong write is also before whatever follows a strong read that reads it, or that reads what
+//! read-modify-writes have made of it ("Observation Order"); what its thread did before it is not.
+//!
 //! `volatile` is relaxed at the widest scope. What lanes of a warp do together (shuffles, votes)
 //! orders no memory.
 //!
@@ -61,6 +64,7 @@ mod clock;
 mod detector;
 mod events;
 mod grade;
+mod lanes;
 mod locations;
 mod pair;
 mod records;

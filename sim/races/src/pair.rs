@@ -165,6 +165,44 @@ impl Group<'_> {
         })
     }
 
+    /// Which accesses of a history have been observed by a strong read that happens before this
+    /// access: strong writes that it reads, or that read-modify-writes have made its value of (PTX
+    /// ISA, "Observation Order" and "Causality Order"). So whoever draws the last number from a
+    /// counter may set it back by a plain write, without an acquire. The range is of places in the
+    /// history, which is in the order of execution.
+    pub(crate) fn observed(&self, history: &[Access]) -> Option<std::ops::Range<usize>> {
+        let atomic = Access::READ | Access::WRITE | Access::STRONG;
+        let is_link = |access: &Access| access.flags & atomic == atomic;
+        if !history.iter().any(|access| access.is(Access::STRONG) && access.is(Access::WRITE)) {
+            return None;
+        }
+        let sees = |before: &Access| {
+            let one = |lane| lanes(before.lanes).any(|other| self.sees(lane, before, other, None));
+            before.is(Access::STRONG)
+                && before.is(Access::READ)
+                && !before.is_wide()
+                && lanes(self.access.lanes).all(one)
+        };
+        let last = history.iter().rposition(sees)?;
+        let reader = &history[last];
+        // Back to the write that begins the chain, as long as each link reaches the next one.
+        let mut first = last;
+        for (at, before) in history[..last].iter().enumerate().rev() {
+            let near = before.block == reader.block && (!before.is_wide() || before.lanes == before.block);
+            let reaches = near || scope_of(before.reach) == Scope::Device && scope_of(reader.reach) == Scope::Device;
+            if before.is(Access::WRITE) {
+                if !before.is(Access::STRONG) || before.reach >> 4 != reader.reach >> 4 || !reaches {
+                    break;
+                }
+                first = at;
+                if !is_link(before) {
+                    break;
+                }
+            }
+        }
+        Some(first..last)
+    }
+
     pub(crate) fn evidence(&self, before: &Access, (lane, other): (u32, u32)) -> Evidence {
         let now = &self.access;
         // Of the threads that a wide access is of, some may be known one by one.
@@ -182,16 +220,18 @@ impl Group<'_> {
             is_volatile: now.is(Access::VOLATILE) || before.is(Access::VOLATILE),
             blocks_differ: now.block != before.block || before.is_wide() && before.block != before.lanes,
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
+            flag_like: false,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
         }
     }
 
-    pub(crate) fn remedy(&self, before: &Access) -> Remedy {
+    pub(crate) fn remedy(&self, before: &Access, evidence: Evidence) -> Remedy {
         let now = &self.access;
+        let both = |flag| now.is(flag) && before.is(flag);
         let cluster = |block: u32| self.clusters.get(&block);
         if now.is(Access::COPY) || before.is(Access::COPY) {
             Remedy::AwaitCopy
-        } else if now.is(Access::STRONG) && before.is(Access::STRONG) {
+        } else if both(Access::STRONG) && !evidence.flag_like {
             Remedy::WiderScope
         } else if now.is(Access::STRONG) != before.is(Access::STRONG) {
             Remedy::Atomic

@@ -65,34 +65,62 @@ type Key = ([(u32, Kind); 2], bool);
 /// All of a launch.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    races: FxHashMap<Key, (Race, u64)>,
+    races: FxHashMap<Key, Record>,
+}
+
+#[derive(Debug)]
+struct Record {
+    race: Race,
+    /// The last access that was counted.
+    last: u64,
+    /// The model has a race; else see `Evidence::flag_like`.
+    by_model: bool,
+}
+
+/// What instructions turned out to do, beside single accesses.
+#[derive(Debug, Default)]
+pub(crate) struct Habits {
+    /// Plain reads that an atomic operation of the same thread at the same place follows: what a
+    /// loop of compare-and-swaps begins with, or a guard. Whether it was a compare-and-swap.
+    pub(crate) guesses: FxHashMap<u32, bool>,
+    /// Strong accesses that a thread repeats at one place, or that meet a release: it waits for a
+    /// flag.
+    pub(crate) polls: FxHashSet<u32>,
 }
 
 impl Records {
     /// Takes a race. `event` tells accesses apart, which are counted once for all their bytes.
-    pub(crate) fn add(&mut self, mut race: Race, event: u64) {
+    pub(crate) fn add(&mut self, mut race: Race, by_model: bool, event: u64) {
         race.sides.sort_unstable();
         let key = (race.sides.map(|side| (side.site, side.kind)), race.shared.is_some());
-        let (kept, last) = self.races.entry(key).or_insert((Race { count: 0, ..race }, 0));
-        kept.count += u64::from(*last != event);
-        *last = event;
+        let new = || Record { race: Race { count: 0, ..race }, last: 0, by_model };
+        let kept = self.races.entry(key).or_insert_with(new);
+        kept.race.count += u64::from(kept.last != event);
+        (kept.last, kept.by_model) = (event, kept.by_model || by_model);
         let place = |race: &Race| {
             let [a, b] = race.sides.map(|side| (side.block, side.thread.unwrap_or(u32::MAX)));
             (std::cmp::Reverse(race.grade), a.max(b), a.min(b), race.address)
         };
-        if place(&race) < place(kept) {
-            *kept = Race { count: kept.count, ..race };
+        if place(&race) < place(&kept.race) {
+            kept.race = Race { count: kept.race.count, ..race };
         }
     }
 
-    /// All of them, the surest first. `guesses` are reads in front of a compare-and-swap.
-    pub(crate) fn races(&self, guesses: &FxHashSet<u32>) -> Vec<Race> {
-        let mut races: Vec<Race> = self.races.values().map(|(race, _)| *race).collect();
+    /// All of them, the surest first.
+    pub(crate) fn races(&self, habits: &Habits) -> Vec<Race> {
+        let waits = |side: &Side| side.scope.is_some() && side.kind != Kind::Write && habits.polls.contains(&side.site);
+        let is_race = |record: &&Record| record.by_model || !record.race.sides.iter().any(waits);
+        let mut races: Vec<Race> = self.races.values().filter(is_race).map(|record| record.race).collect();
         for race in &mut races {
-            let is_guess =
-                |side: &Side| side.kind == Kind::Read && side.scope.is_none() && guesses.contains(&side.site);
-            if race.sides.iter().any(is_guess) && race.sides.iter().any(|side| side.kind == Kind::Atomic) {
-                race.grade = of_guess(race.grade);
+            let atomic = race.sides.iter().any(|side| side.kind == Kind::Atomic);
+            for side in &race.sides {
+                if side.kind == Kind::Read
+                    && side.scope.is_none()
+                    && atomic
+                    && let Some(&checked) = habits.guesses.get(&side.site)
+                {
+                    race.grade = of_guess(race.grade, checked);
+                }
             }
         }
         races.sort_by_key(|race| (std::cmp::Reverse(race.grade), race.sides, race.shared));

@@ -48,65 +48,187 @@ impl Access {
     pub(crate) fn is_wide(&self) -> bool {
         self.warp == Access::WIDE
     }
+
+    /// Whether it stands for another one already, as one of whole blocks.
+    pub(crate) fn includes(&self, other: &Access) -> bool {
+        self.is_wide()
+            && self.exact
+            && (self.epoch, self.reach) == (other.epoch, other.reach)
+            && (self.flags ^ other.flags) & !Access::WHOLE == 0
+            && (self.block..=self.lanes).contains(&other.block)
+    }
 }
 
 /// Accesses of a cell that are kept one by one.
-pub(crate) const KEPT: usize = 48;
+const KEPT: usize = 48;
+
+/// Where a history has got so many accesses more, it is tried to join those of different blocks.
+const STEP: usize = 16;
+
+/// Whether a history of that length is to be joined. Others may get an access more at no cost.
+#[inline]
+pub(crate) fn is_long(length: usize) -> bool {
+    length > KEPT || length.is_multiple_of(STEP)
+}
 
 /// Makes accesses of whole blocks from those of warps. Returns how many say more than was there.
-pub(crate) fn widen(history: &mut Vec<Access>) -> u64 {
+fn widen(history: &mut Vec<Access>) -> u64 {
+    // The newest one stays behind all others.
+    let Some(last) = history.pop() else { return 0 };
+    let inexact = widen_older(history, last.block);
+    history.push(last);
+    inexact
+}
+
+fn widen_older(history: &mut Vec<Access>, newest: u32) -> u64 {
     history.sort_by_key(|access| (access.flags & !Access::WHOLE, access.reach, access.block));
+    if history.len() < KEPT {
+        // Which threads of the newest block they are is told as long as there is room.
+        join_blocks(history, false, |access| access.is_wide() || access.block != newest);
+        return 0;
+    }
     let mut inexact = 0;
     for force in [false, true] {
         if history.len() <= KEPT / 2 {
             break;
         }
-        let before = std::mem::take(history);
-        for access in before {
-            let (last, exact) = if access.is_wide() { (access.lanes, access.exact) } else { (access.block, true) };
-            let next = Access { lanes: last, warp: Access::WIDE, exact, ..access };
-            let Some(kept) = history.last_mut() else {
-                history.push(next);
-                continue;
-            };
-            let alike = (kept.flags | Access::WHOLE, kept.reach) == (next.flags | Access::WHOLE, next.reach);
-            let joins = next.block <= kept.lanes.saturating_add(1);
-            let same = joins && kept.epoch == next.epoch;
-            if !alike || kept.is(Access::COPY) || !(same || force) {
-                history.push(next);
-                continue;
-            }
-            inexact += u64::from(!same);
-            kept.exact &= next.exact && same;
-            kept.lanes = kept.lanes.max(next.lanes);
-            kept.epoch = kept.epoch.max(next.epoch);
+        inexact += join_blocks(history, force, |_| true);
+    }
+    inexact
+}
+
+/// Joins neighbours in a history, of those accesses that may be joined.
+fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> bool) -> u64 {
+    let wide = |access: &Access| {
+        let (last, exact) = if access.is_wide() { (access.lanes, access.exact) } else { (access.block, true) };
+        Access { lanes: last, warp: Access::WIDE, exact, ..*access }
+    };
+    let mut inexact = 0;
+    let before = std::mem::take(history);
+    for access in before {
+        let Some(kept) = history.last_mut().filter(|kept| may(kept) && may(&access)) else {
+            history.push(access);
+            continue;
+        };
+        let (first, next) = (wide(kept), wide(&access));
+        let alike = (first.flags | Access::WHOLE, first.reach) == (next.flags | Access::WHOLE, next.reach);
+        let joins = next.block <= first.lanes.saturating_add(1);
+        let same = joins && first.epoch == next.epoch;
+        if !alike || first.is(Access::COPY) || !(same || force) {
+            history.push(access);
+            continue;
         }
+        inexact += u64::from(!same);
+        *kept = Access {
+            exact: first.exact && next.exact && same,
+            lanes: first.lanes.max(next.lanes),
+            epoch: first.epoch.max(next.epoch),
+            ..first
+        };
     }
     inexact
 }
 
 #[derive(Debug)]
-struct Page {
+pub(crate) struct Page {
     /// Bytes of a cell, as a power of two.
     cell: u32,
     cells: Vec<[Access; 2]>,
-    /// What the cells have no room for. A list may be empty.
-    more: FxHashMap<u32, Vec<Access>>,
+    /// What cells have no room for. A list may be empty.
+    lists: Vec<Vec<Access>>,
+    /// The number of each cell's list, from 1; empty as long as no cell has one.
+    list_of: Vec<u16>,
 }
 
 impl Page {
     fn new(cell: u32) -> Page {
-        Page { cell, cells: vec![[Access::default(); 2]; 1 << (PAGE - cell)], more: FxHashMap::default() }
+        Page { cell, cells: vec![[Access::default(); 2]; 1 << (PAGE - cell)], lists: Vec::new(), list_of: Vec::new() }
+    }
+
+    /// The accesses of a cell that are kept in it; empty ones come last.
+    #[inline]
+    pub(crate) fn slots(&mut self, index: u32) -> &mut [Access; 2] {
+        &mut self.cells[index as usize]
+    }
+
+    /// Whether a cell has no room for all of its history.
+    #[inline]
+    pub(crate) fn has_more(&self, index: u32) -> bool {
+        self.list_number(index).is_some_and(|at| !self.lists[at].is_empty())
+    }
+
+    /// All of the history of a cell: the cell, and what it has no room for.
+    #[inline]
+    pub(crate) fn whole(&mut self, index: u32) -> (&mut [Access; 2], Option<&mut Vec<Access>>) {
+        let slots = &mut self.cells[index as usize];
+        let full = slots[1].flags != 0;
+        let number = if full { self.list_of.get(index as usize).copied().unwrap_or(0) } else { 0 };
+        let more = usize::from(number).checked_sub(1).and_then(|at| self.lists.get_mut(at));
+        (slots, more)
+    }
+
+    /// Adds an access to the history of a cell that has no room for it.
+    pub(crate) fn push(&mut self, index: u32, access: &Access) {
+        self.list(index).push(*access);
+    }
+
+    #[inline]
+    fn list_number(&self, index: u32) -> Option<usize> {
+        usize::from(self.list_of.get(index as usize).copied().unwrap_or(0)).checked_sub(1)
+    }
+
+    /// The list of a cell, which gets one.
+    fn list(&mut self, index: u32) -> &mut Vec<Access> {
+        if self.list_of.is_empty() {
+            self.list_of = vec![0; self.cells.len()];
+        }
+        let number = &mut self.list_of[index as usize];
+        if *number == 0 {
+            self.lists.push(Vec::with_capacity(6));
+            // A page has no more than 1024 cells.
+            *number = self.lists.len() as u16;
+        }
+        &mut self.lists[usize::from(*number) - 1]
     }
 
     fn cut(&mut self, cell: u32) {
         let parts = 1usize << (self.cell - cell);
         self.cells = self.cells.iter().flat_map(|cell| std::iter::repeat_n(*cell, parts)).collect();
-        let more = std::mem::take(&mut self.more);
-        for (at, list) in more {
-            self.more.extend((0..parts as u32).map(|part| (at * parts as u32 + part, list.clone())));
-        }
+        let (lists, list_of) = (std::mem::take(&mut self.lists), std::mem::take(&mut self.list_of));
         self.cell = cell;
+        for (at, &number) in list_of.iter().enumerate().filter(|(_, number)| **number != 0) {
+            for part in 0..parts {
+                self.list((at * parts + part) as u32).clone_from(&lists[usize::from(number) - 1]);
+            }
+        }
+    }
+}
+
+/// Finds cells of one size in a shadow, most of them in the page of the last one.
+pub(crate) struct Cursor<'a> {
+    shadow: &'a mut Shadow,
+    cell: u32,
+    /// The number of the page, and where it is.
+    at: Option<(u64, usize)>,
+}
+
+impl Cursor<'_> {
+    /// The page of an address and its cell there, if the page has cells of that size.
+    #[inline]
+    pub(crate) fn at(&mut self, address: u64) -> Option<(&mut Page, u32)> {
+        let number = address >> PAGE;
+        let at = match self.at {
+            Some((last, at)) if last == number => at,
+            _ => {
+                self.shadow.page(number, self.cell);
+                let at = self.shadow.last?.1;
+                self.at = Some((number, at));
+                at
+            }
+        };
+        let page = &mut self.shadow.pages[at];
+        let index = ((address & ((1 << PAGE) - 1)) >> self.cell) as u32;
+        (page.cell == self.cell).then_some((page, index))
     }
 }
 
@@ -137,39 +259,9 @@ impl Shadow {
         &mut self.pages[at]
     }
 
-    /// The history of an access that is one cell of its page, if the cell has room for all of it.
-    #[inline]
-    pub(crate) fn cell(&mut self, address: u64, cell: u32) -> Option<&mut [Access; 2]> {
-        let page = self.page(address >> PAGE, cell);
-        if page.cell != cell {
-            return None;
-        }
-        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
-        if !page.more.is_empty() && page.more.get(&index).is_some_and(|more| !more.is_empty()) {
-            return None;
-        }
-        page.cells.get_mut(index as usize)
-    }
-
-    /// All of the history of an access that is one cell of its page, if the page has such cells:
-    /// the cell, and what it has no room for.
-    pub(crate) fn whole(&mut self, address: u64, cell: u32) -> Option<(&mut [Access; 2], Option<&mut Vec<Access>>)> {
-        let page = self.page(address >> PAGE, cell);
-        if page.cell != cell {
-            return None;
-        }
-        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
-        let slots = page.cells.get_mut(index as usize)?;
-        let full = slots.iter().all(|access| access.flags != 0);
-        let more = if full && !page.more.is_empty() { page.more.get_mut(&index) } else { None };
-        Some((slots, more))
-    }
-
-    /// Adds an access to the history of a cell that has no room for it.
-    pub(crate) fn push(&mut self, address: u64, cell: u32, access: &Access) {
-        let page = self.page(address >> PAGE, cell);
-        let index = ((address & ((1 << PAGE) - 1)) >> page.cell) as u32;
-        page.more.entry(index).or_default().push(*access);
+    /// Finds cells of one size.
+    pub(crate) fn cursor(&mut self, cell: u32) -> Cursor<'_> {
+        Cursor { shadow: self, cell, at: None }
     }
 
     /// Goes through the histories of some bytes. `update` gets each as it is, with its address, and
@@ -188,29 +280,28 @@ impl Shadow {
             let within = |at: u64| ((at & ((1 << PAGE) - 1)) >> page.cell) as u32;
             let (first, last) = (within(at), within(end - 1));
             for index in first..=last {
-                let slot = &mut page.cells[index as usize];
+                let slot = &page.cells[index as usize];
                 list.clear();
                 list.extend(slot.iter().filter(|access| access.flags != 0));
-                if !page.more.is_empty()
-                    && let Some(more) = page.more.get(&index)
-                {
-                    list.extend(more);
+                if let Some(at) = page.list_number(index) {
+                    list.extend(&page.lists[at]);
                 }
                 let had_more = list.len() > 2;
                 update((at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell), &mut list);
-                if list.len() > KEPT {
+                if is_long(list.len()) {
                     inexact += widen(&mut list);
                 }
+                let slot = &mut page.cells[index as usize];
                 for (to, from) in slot.iter_mut().zip(list.iter().copied().chain(std::iter::repeat(Access::default())))
                 {
                     *to = from;
                 }
                 if list.len() > 2 {
-                    let more = page.more.entry(index).or_default();
+                    let more = page.list(index);
                     more.clear();
                     more.extend(&list[2..]);
                 } else if had_more {
-                    page.more.remove(&index);
+                    page.list(index).clear();
                 }
             }
             self.scratch = list;
@@ -235,7 +326,7 @@ impl Shadow {
     /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> u64 {
         let page = |page: &Page| {
-            let more: usize = page.more.values().map(Vec::len).sum();
+            let more: usize = page.lists.iter().map(Vec::len).sum();
             ((page.cells.len() * 2 + more) * size_of::<Access>()) as u64
         };
         self.pages.iter().map(page).sum()

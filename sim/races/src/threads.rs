@@ -78,6 +78,11 @@ impl Thread {
         self.extra.as_ref()?.fences[scope as usize].as_ref()
     }
 
+    /// Whether a relaxed atomic operation of it releases nothing: it has passed no fence.
+    pub(crate) fn publishes_nothing(&self) -> bool {
+        self.sc.is_empty() && self.extra.as_ref().is_none_or(|extra| extra.fences.iter().all(Option::is_none))
+    }
+
     /// Begins an epoch: what was told of the last one is no longer all.
     pub(crate) fn released(&mut self) {
         self.epoch += 1;

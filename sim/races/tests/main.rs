@@ -1,5 +1,6 @@
 //! The crate's tests as one program, a module for each file.
 
+mod flags;
 mod random;
 mod script;
 mod twins;

@@ -19,7 +19,9 @@ pub struct Script {
     pub threads: u32,
     pub executing: Option<u32>,
     pub unchanged: bool,
-    site: u32,
+    /// Atomic operations compare and swap.
+    pub compares: bool,
+    pub site: u32,
 }
 
 impl Script {
@@ -33,7 +35,7 @@ impl Script {
         for block in 0..blocks {
             detector.block_starts(block, threads, block / cluster * cluster);
         }
-        Script { detector, threads, executing: None, unchanged: false, site: 0 }
+        Script { detector, threads, executing: None, unchanged: false, compares: false, site: 0 }
     }
 
     fn lanes((block, thread): Thread) -> Lanes {
@@ -103,6 +105,7 @@ impl Script {
             alike: self.unchanged,
             asynchronous,
             object,
+            compares: self.compares,
         });
     }
 

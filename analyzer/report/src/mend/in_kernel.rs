@@ -309,7 +309,11 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
              different sizes: many devices order that, and the memory model does not promise it."
                 .to_owned(),
         ),
-        KernelGrade::Likely => facts.push("One of the two is volatile, which orders nothing by itself.".to_owned()),
+        KernelGrade::Likely => facts.push(
+            "One of the two is volatile, which orders nothing by itself, or it is a plain check in front of an atomic \
+             operation, which does not check again what was read."
+                .to_owned(),
+        ),
         KernelGrade::Certain => {}
     }
     Synchronisation { facts, missing, mend: vec![MendingLines { api: Api::Runtime, lines }] }

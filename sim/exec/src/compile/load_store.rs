@@ -10,7 +10,7 @@ use crate::compile::function::{Result, SCRATCH, Scope, VariableHome};
 use crate::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
 use crate::exec::load_store::{ALL_COPIES, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::mbarrier;
-use crate::exec::told::strength::{PLAIN, VOLATILE, of_system, strong};
+use crate::exec::told::strength::{PLAIN, VOLATILE, of_swap, of_system, strong};
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
 use crate::operations::build::{self, Elements};
@@ -43,7 +43,8 @@ fn strength_of(op: Op<'_>) -> u32 {
 
 /// What an atomic operation is: relaxed and of all threads, if it says nothing.
 fn atomic_strength(op: Op<'_>) -> u32 {
-    strong_of(op)
+    let strength = strong_of(op);
+    if op.has("cas") { of_swap(strength) } else { strength }
 }
 
 fn strong_of(op: Op<'_>) -> u32 {

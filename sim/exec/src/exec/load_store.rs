@@ -135,8 +135,8 @@ pub(crate) fn store<T: Cell>() -> InstFn {
 
 /// The bytes that each lane stores, for those who observe it.
 #[cold]
-fn stored<T: Cell>(w: &Warp<'_>, i: operands::Store<'_>, mask: u32) -> Box<[[u64; 4]; LANES]> {
-    let mut bytes = Box::new([[0; 4]; LANES]);
+fn stored<T: Cell>(w: &mut Warp<'_>, i: operands::Store<'_>, mask: u32) -> Box<[[u64; 4]; LANES]> {
+    let mut bytes = w.last_stored.take().unwrap_or_else(|| Box::new([[0; 4]; LANES]));
     let keep = u64::MAX >> (64 - 8 * T::SIZE);
     let only;
     let all = if i.count() == 1 {
@@ -146,6 +146,7 @@ fn stored<T: Cell>(w: &Warp<'_>, i: operands::Store<'_>, mask: u32) -> Box<[[u64
         i.all(w.env.program)
     };
     each(mask, |l| {
+        bytes[l] = [0; 4];
         for (element, &slot) in all.iter().enumerate() {
             let byte = element * T::SIZE as usize;
             bytes[l][byte / 8] |= (w.get(slot, l) & keep) << (byte % 8 * 8);

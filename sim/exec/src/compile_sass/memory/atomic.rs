@@ -166,7 +166,10 @@ fn update_wide(
         }
     }
     let [value, other] = values;
-    let strength = atomic_strength(&i.mem[0]);
+    let strength = match access {
+        WideAccess::CompareAndSwap => strength::of_swap(atomic_strength(&i.mem[0])),
+        _ => atomic_strength(&i.mem[0]),
+    };
     t.emit(build::Wide { access, address, old: old.to_vec(), value, other, offset, space, strength });
     for (half, value) in [0, 2].into_iter().zip(old) {
         let (low, high) = (t.dst(i, half), t.dst(i, half + 1));
@@ -209,7 +212,7 @@ fn compare_and_swap(i: &MachineInst, ty: AtomTy, cast: CasKind, t: &mut Translat
     let (b, c) = (atom_operand(&i.src[0], ty, t)?, atom_operand(&i.src[1], ty, t)?);
     let (address, offset, space) = address(i, &i.mem[0], t)?;
     let old = t.temporary();
-    let strength = atomic_strength(&i.mem[0]);
+    let strength = strength::of_swap(atomic_strength(&i.mem[0]));
     t.emit(build::Atomic { update, address, b, c, d: old, offset, space, strength });
     let result = if cast == CasKind::Cas {
         old

@@ -13,7 +13,7 @@ use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::per_lane::each;
-use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, meaning};
+use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, is_swap, meaning};
 use crate::interface::AccessKind;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::operations::operands::Location;
@@ -22,8 +22,30 @@ use crate::warp::Warp;
 
 /// What lanes store, and where the CPU finds what is there yet.
 struct Written<'a> {
-    words: Box<[[u64; 4]; LANES]>,
+    words: &'a [[u64; 4]; LANES],
     hosts: &'a [u64; LANES],
+}
+
+impl Written<'_> {
+    /// Whether a lane writes what is there.
+    fn changes_nothing(&self, lane: usize, size: u32) -> bool {
+        let (words, at) = (&self.words[lane], self.hosts[lane]);
+        // SAFETY: the addresses were checked, and one thread runs all blocks of such a launch.
+        // Accesses may be in no order of theirs.
+        unsafe {
+            match size {
+                1 => (at as *const u8).read() == words[0] as u8,
+                2 => (at as *const u16).read_unaligned() == words[0] as u16,
+                4 => (at as *const u32).read_unaligned() == words[0] as u32,
+                8 => (at as *const u64).read_unaligned() == words[0],
+                _ => {
+                    let old = std::slice::from_raw_parts(at as *const u8, size as usize);
+                    let new = words.iter().flat_map(|word| word.to_le_bytes());
+                    old.len() <= 32 && old.iter().copied().eq(new.take(old.len()))
+                }
+            }
+        }
+    }
 }
 
 /// The kind of access that a detector sees.
@@ -60,9 +82,10 @@ pub(crate) fn addresses(
         w.observe(strength, device, size, kind, &asked);
     }
     if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
-        let written = stored.map(|words| Written { words, hosts: out });
+        let written = stored.as_ref().map(|words| Written { words, hosts: out });
         tell(w, space, strength, mask, size, kind, &asked, written);
     }
+    w.last_stored = stored;
     Ok(())
 }
 
@@ -112,6 +135,21 @@ fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)
     }
 }
 
+/// The memory that the addresses of all lanes are in as they stand, if it is seen at a glance.
+fn one_memory(w: &mut Warp<'_>, space: u32, mask: u32, asked: &[u64; LANES]) -> Option<Memory> {
+    let (mut low, mut high) = (u64::MAX, 0);
+    each(mask, |l| {
+        low = low.min(asked[l]);
+        high = high.max(asked[l]);
+    });
+    match space {
+        GLOBAL => Some(Memory::Global),
+        SHARED if high <= OFFSET && w.env.cluster == [1; 3] => Some(Memory::Shared(w.block().linear as u32)),
+        GENERIC if w.extents.iter().any(|extent| extent.start <= low && high < extent.end) => Some(Memory::Global),
+        _ => None,
+    }
+}
+
 /// Whether the addresses of lanes go upwards, so that no two are the same.
 fn apart(mask: u32, addresses: &[u64; LANES]) -> bool {
     let (mut last, mut upwards) = (None, true);
@@ -135,22 +173,39 @@ fn tell(
 ) {
     let Some(events) = w.env.events else { return };
     let (mut unchanged, mut alike) = (0, false);
-    if let Some(Written { words, hosts }) = written.filter(|_| strength == PLAIN) {
-        each(mask, |l| {
-            // SAFETY: the addresses were checked, and one thread runs all blocks of such a
-            // launch.
-            let old = unsafe { std::slice::from_raw_parts(hosts[l] as *const u8, size as usize) };
-            let mut new = [0; 32];
-            for (to, word) in new.chunks_exact_mut(8).zip(&words[l]) {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-            unchanged |= u32::from(new.get(..size as usize) == Some(old)) << l;
-        });
+    if let Some(written) = written.filter(|_| strength == PLAIN) {
+        each(mask, |l| unchanged |= u32::from(written.changes_nothing(l, size)) << l);
         alike = apart(mask, asked)
             || (0..LANES).filter(|l| mask >> l & 1 != 0).all(|l| {
                 let before = (0..l).filter(|other| mask >> other & 1 != 0);
-                before.into_iter().all(|other| asked[other] != asked[l] || words[other] == words[l])
+                before.into_iter().all(|other| asked[other] != asked[l] || written.words[other] == written.words[l])
             });
+    }
+    // Predicates part no lanes.
+    let executing = w.active | mask;
+    let (block, warp, site) = (w.block().linear as u32, w.index, w.pc);
+    let access = WarpAccess {
+        block,
+        warp,
+        lanes: mask,
+        executing,
+        site,
+        memory: Memory::Global,
+        addresses: asked,
+        size,
+        kind: kind_of(kind, strength),
+        strength: meaning(strength),
+        unchanged,
+        alike,
+        asynchronous: strength == COPY,
+        object: is_of_object(strength),
+        compares: is_swap(strength),
+    };
+    if let Some(memory) = one_memory(w, space, mask, asked)
+        && !is_of_copies(strength)
+    {
+        events.access(&WarpAccess { memory, ..access });
+        return;
     }
     let mut places = [(Memory::Global, 0); LANES];
     let mut left = 0u32;
@@ -160,9 +215,6 @@ fn tell(
             left |= 1 << l;
         }
     });
-    // Predicates part no lanes.
-    let executing = w.active | mask;
-    let (block, warp, site) = (w.block().linear as u32, w.index, w.pc);
     while left != 0 {
         let memory = places[left.trailing_zeros() as usize].0;
         let (mut lanes, mut addresses) = (0, [0; LANES]);
@@ -176,21 +228,7 @@ fn tell(
         if is_of_copies(strength) {
             events.copies_arrive(Lanes { block, warp, mask: lanes }, memory, &addresses);
         }
-        events.access(&WarpAccess {
-            block,
-            warp,
-            lanes,
-            executing,
-            site,
-            memory,
-            addresses: &addresses,
-            size,
-            kind: kind_of(kind, strength),
-            strength: meaning(strength),
-            unchanged: unchanged & lanes,
-            alike,
-            asynchronous: strength == COPY,
-            object: is_of_object(strength),
-        });
+        let unchanged = unchanged & lanes;
+        events.access(&WarpAccess { lanes, memory, addresses: &addresses, unchanged, ..access });
     }
 }

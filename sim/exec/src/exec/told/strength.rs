@@ -29,6 +29,8 @@ const OBJECT: u32 = 1 << 4;
 const COPIES: u32 = 1 << 5;
 /// The scope of the device is that of the system.
 const SYSTEM: u32 = 1 << 6;
+/// The operation compares and swaps.
+const COMPARES: u32 = 1 << 7;
 
 const fn coded(order: Order, scope: Scope) -> u32 {
     STRONG | scope as u32 | if order.acquire { ACQUIRE } else { 0 } | if order.release { RELEASE } else { 0 }
@@ -44,6 +46,11 @@ pub(crate) const fn of_system(strength: u32) -> u32 {
     strength | SYSTEM
 }
 
+/// The same of an atomic operation that compares and swaps.
+pub(crate) const fn of_swap(strength: u32) -> u32 {
+    strength | COMPARES
+}
+
 /// An atomic operation that orders nothing, of all threads.
 pub(crate) const RELAXED: u32 = coded(Order::RELAXED, Scope::Device);
 
@@ -52,8 +59,9 @@ pub(crate) const fn object(order: Order) -> u32 {
     coded(order, Scope::Cluster) | OBJECT
 }
 
-/// An arrival when the copies of the thread are done.
-pub(crate) const COPIES_ARRIVE: u32 = coded(Order::BOTH, Scope::Cluster) | OBJECT | COPIES;
+/// An arrival when the copies of the thread are done. Its thread learns nothing by that: neither of
+/// its own copies nor of those of others that have arrived before.
+pub(crate) const COPIES_ARRIVE: u32 = coded(Order { acquire: false, release: true }, Scope::Cluster) | OBJECT | COPIES;
 
 /// What it is for the detector of races.
 pub(crate) fn meaning(strength: u32) -> Strength {
@@ -104,6 +112,11 @@ pub(crate) fn is_of_copies(strength: u32) -> bool {
     is_strong(strength) && strength & COPIES != 0
 }
 
+/// Whether it compares and swaps.
+pub(crate) fn is_swap(strength: u32) -> bool {
+    is_strong(strength) && strength & COMPARES != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +128,7 @@ mod tests {
         for code in [PLAIN, COPY, 0] {
             assert_eq!(meaning(code), Strength::Plain);
             assert_eq!(super::order(code), AccessOrder::default());
-            assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code));
+            assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code) && !is_swap(code));
         }
         for scope in Scope::ALL {
             for bits in 0..4 {
@@ -124,6 +137,9 @@ mod tests {
                 assert_eq!(meaning(code), Strength::Strong(order, scope));
                 assert_eq!(meaning(of_system(code)), Strength::Strong(order, scope));
                 let wide = if scope == Scope::Device { [Reach::Device, Reach::System] } else { [Reach::Near; 2] };
+                assert_eq!(meaning(of_swap(code)), Strength::Strong(order, scope));
+                assert!(is_swap(of_swap(code)) && !is_swap(code) && !is_swap(of_system(code)));
+                assert!(!is_of_object(of_swap(code)) && !is_of_copies(of_swap(code)));
                 assert_eq!([code, of_system(code)].map(|code| super::order(code).strong), wide.map(Some));
                 assert_eq!(reaches_kernels(code), scope == Scope::Device);
                 assert!(!is_of_object(code) && is_of_object(object(order)) && !is_of_copies(object(order)));
