@@ -16,6 +16,7 @@ use detect::launches::kernel_code::CodeReader;
 use detect::race::Race;
 use report::elaborate::Elaborator;
 use report::fingerprint::Identity;
+use report::mend::stale_graph;
 use report::model::{Breach, Finding};
 use std::sync::Arc;
 use symbols::stacks::Stacks;
@@ -123,14 +124,16 @@ impl Analysis {
     pub fn take_fresh(&mut self) -> (Vec<Finding>, Vec<Breach>) {
         let Self { facts, pass, .. } = self;
         let (fresh, inside) = (pass.state.findings.take_fresh(), pass.state.inside.take_fresh());
+        let stale = pass.state.stale_graphs.take_fresh();
         let rules = pass.observers.rules.as_mut();
         let broken = rules.map_or_else(Vec::new, |rules| rules.take_fresh());
-        if fresh.is_empty() && inside.is_empty() && broken.is_empty() {
+        if fresh.is_empty() && inside.is_empty() && stale.is_empty() && broken.is_empty() {
             return Default::default();
         }
         let mut elaborator = facts.elaborator(&pass.state);
         let mut findings: Vec<Finding> = fresh.iter().map(|raw| elaborator.finding(raw)).collect();
         findings.extend(inside.iter().map(|raw| elaborator.in_kernel(raw)));
+        findings.extend(stale.iter().map(|raw| stale_graph::finding(&mut elaborator, raw)));
         (findings, broken.iter().map(|raw| breach(raw, &[], &mut elaborator)).collect())
     }
 
