@@ -6,7 +6,7 @@
 //! writes of that address. What else may have written there (a kernel, a copy of unknown bytes) is
 //! not known to this crate: see [`crate::Engine::values_found`].
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 use trace::Region;
@@ -83,7 +83,6 @@ struct Left {
     region: Region,
     bytes: Kept,
     by: TimelineSnapshot,
-    number: u64,
     /// Numbers of those in the same place that were over when it began. That is settled when it
     /// comes: later, the host may have seen both finish.
     after: SmallVec<[u64; 2]>,
@@ -99,10 +98,22 @@ pub(crate) struct LeftAt<'a> {
     pub(crate) after: &'a [u64],
 }
 
-/// The latest fills and copies of known bytes, oldest first.
+/// Where one of them lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: u64,
+    end: u64,
+    number: u64,
+}
+
+/// The latest fills and copies of known bytes.
 #[derive(Debug, Default)]
 pub(crate) struct LeftValues {
-    all: VecDeque<Left>,
+    /// By number, which is by age.
+    all: BTreeMap<u64, Left>,
+    /// The place of each, in no order: every fill looks for those in its own place, which few are.
+    /// A workspace is cleared before each of its uses, thousands of times a second.
+    places: Vec<Place>,
     last: u64,
 }
 
@@ -110,40 +121,74 @@ impl LeftValues {
     /// One more. What the latest one of the same bytes has overwritten is forgotten when the host
     /// has seen that one finish: no wait finds it any more.
     pub(crate) fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
-        let latest = self.all.iter().rev().find(|left| left.region == region);
+        let (start, end) = (region.start, region.end());
+        let mut near = self.near(start, end);
+        let is_same = |all: &BTreeMap<u64, Left>, number: &u64| all[number].region == region;
+        let latest = near.iter().rev().find(|number| is_same(&self.all, number)).map(|number| &self.all[number]);
         let seen = latest.filter(|latest| covers(&TimelineSnapshot::default(), latest.by.own, floor));
         if let Some(after) = seen.map(|latest| latest.after.clone()) {
-            self.all.retain(|left| left.region != region || !after.contains(&left.number));
+            near.retain(|number| {
+                let gone = after.contains(number) && is_same(&self.all, number);
+                if gone {
+                    self.remove(*number);
+                }
+                !gone
+            });
         }
-        if self.all.len() >= KEPT {
-            self.all.pop_front();
+        if self.all.len() >= KEPT
+            && let Some((&oldest, _)) = self.all.first_key_value()
+        {
+            self.remove(oldest);
+            near.retain(|number| *number != oldest);
         }
         let bytes = match bytes {
             LeftBytes::Pattern { value, element } => Kept::Pattern { value, element },
             LeftBytes::Listed(listed) => Kept::Listed(listed.into()),
         };
-        let meets = |left: &&Left| left.region.start < region.end() && region.start < left.region.end();
-        let over = self.all.iter().filter(meets).filter(|left| covers(&by, left.by.own, floor));
-        let after = over.map(|left| left.number).collect();
+        let is_over = |number: &u64| {
+            let left = &self.all[number];
+            left.region.start < end && start < left.region.end() && covers(&by, left.by.own, floor)
+        };
+        let after = near.into_iter().filter(is_over).collect();
         self.last += 1;
-        self.all.push_back(Left { region, bytes, by, number: self.last, after });
+        self.places.push(Place { start, end, number: self.last });
+        self.all.insert(self.last, Left { region, bytes, by, after });
+    }
+
+    /// Those that share bytes with a place, or begin and end where it does, oldest first.
+    fn near(&self, start: u64, end: u64) -> SmallVec<[u64; 8]> {
+        let is_near = |p: &&Place| (p.start < end && start < p.end) || (p.start == start && p.end == end);
+        let mut near: SmallVec<[u64; 8]> = self.places.iter().filter(is_near).map(|place| place.number).collect();
+        near.sort_unstable();
+        near
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.all.remove(&number);
+        if let Some(at) = self.places.iter().position(|place| place.number == number) {
+            self.places.swap_remove(at);
+        }
     }
 
     /// What was left at an address, oldest first.
     pub(crate) fn at(&self, address: u64) -> impl Iterator<Item = LeftAt<'_>> {
-        self.all.iter().filter_map(move |left| {
+        self.all.iter().filter_map(move |(&number, left)| {
             let bytes = match &left.bytes {
                 Kept::Pattern { value, element } => LeftBytes::Pattern { value: *value, element: *element },
                 Kept::Listed(listed) => LeftBytes::Listed(listed),
             };
             let value = bytes.at(&left.region, address)?;
-            Some(LeftAt { value, by: &left.by, number: left.number, after: &left.after })
+            Some(LeftAt { value, by: &left.by, number, after: &left.after })
         })
     }
 
     /// The memory is gone.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
-        self.all.retain(|left| left.region.end() <= start || left.region.start >= end);
+        let is_elsewhere = |place: &Place| place.end <= start || place.start >= end;
+        if !self.places.iter().all(is_elsewhere) {
+            self.places.retain(is_elsewhere);
+            self.all.retain(|_, left| left.region.end() <= start || left.region.start >= end);
+        }
     }
 }
 
