@@ -98,22 +98,16 @@ pub(crate) struct LeftAt<'a> {
     pub(crate) after: &'a [u64],
 }
 
-/// Where one of them lies.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    start: u64,
-    end: u64,
-    number: u64,
-}
-
 /// The latest fills and copies of known bytes.
 #[derive(Debug, Default)]
 pub(crate) struct LeftValues {
     /// By number, which is by age.
-    all: BTreeMap<u64, Left>,
-    /// The place of each, in no order: every fill looks for those in its own place, which few are.
-    /// A workspace is cleared before each of its uses, thousands of times a second.
-    places: Vec<Place>,
+    all: BTreeMap<u64, Box<Left>>,
+    /// The end of each, by start and number. Every fill looks for those in its own place: a
+    /// workspace is cleared before each of its uses, thousands of times a second.
+    places: BTreeMap<(u64, u64), u64>,
+    /// None is wider.
+    widest: u64,
     last: u64,
 }
 
@@ -123,7 +117,7 @@ impl LeftValues {
     pub(crate) fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
         let (start, end) = (region.start, region.end());
         let mut near = self.near(start, end);
-        let is_same = |all: &BTreeMap<u64, Left>, number: &u64| all[number].region == region;
+        let is_same = |all: &BTreeMap<u64, Box<Left>>, number: &u64| all[number].region == region;
         let latest = near.iter().rev().find(|number| is_same(&self.all, number)).map(|number| &self.all[number]);
         let seen = latest.filter(|latest| covers(&TimelineSnapshot::default(), latest.by.own, floor));
         if let Some(after) = seen.map(|latest| latest.after.clone()) {
@@ -151,22 +145,24 @@ impl LeftValues {
         };
         let after = near.into_iter().filter(is_over).collect();
         self.last += 1;
-        self.places.push(Place { start, end, number: self.last });
-        self.all.insert(self.last, Left { region, bytes, by, after });
+        self.widest = if self.places.is_empty() { end - start } else { self.widest.max(end - start) };
+        self.places.insert((start, self.last), end);
+        self.all.insert(self.last, Box::new(Left { region, bytes, by, after }));
     }
 
     /// Those that share bytes with a place, or begin and end where it does, oldest first.
     fn near(&self, start: u64, end: u64) -> SmallVec<[u64; 8]> {
-        let is_near = |p: &&Place| (p.start < end && start < p.end) || (p.start == start && p.end == end);
-        let mut near: SmallVec<[u64; 8]> = self.places.iter().filter(is_near).map(|place| place.number).collect();
+        let from = (start.saturating_sub(self.widest), 0);
+        let is_near = |&(&(s, _), &e): &(&(u64, u64), &u64)| (s < end && start < e) || (s == start && e == end);
+        let near = self.places.range(from..=(end.max(start), u64::MAX)).filter(is_near);
+        let mut near: SmallVec<[u64; 8]> = near.map(|(place, _)| place.1).collect();
         near.sort_unstable();
         near
     }
 
     fn remove(&mut self, number: u64) {
-        self.all.remove(&number);
-        if let Some(at) = self.places.iter().position(|place| place.number == number) {
-            self.places.swap_remove(at);
+        if let Some(left) = self.all.remove(&number) {
+            self.places.remove(&(left.region.start, number));
         }
     }
 
@@ -184,10 +180,11 @@ impl LeftValues {
 
     /// The memory is gone.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
-        let is_elsewhere = |place: &Place| place.end <= start || place.start >= end;
-        if !self.places.iter().all(is_elsewhere) {
-            self.places.retain(is_elsewhere);
-            self.all.retain(|_, left| left.region.end() <= start || left.region.start >= end);
+        for number in self.near(start, end) {
+            let region = &self.all[&number].region;
+            if region.start < end && start < region.end() {
+                self.remove(number);
+            }
         }
     }
 }
@@ -195,6 +192,7 @@ impl LeftValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Entry;
 
     fn value(value: u64, known: u8) -> Option<LeftValue> {
         Some(LeftValue { value, known })
@@ -218,5 +216,55 @@ mod tests {
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 104), value(0x3_0000_0002, 8));
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 108), value(3, 4));
         assert_eq!(LeftBytes::Listed(&listed[..8]).at(&line, 104), None, "a list that is too short");
+    }
+
+    /// What [`LeftValues`] keeps, as its rule says it: each is compared with all others.
+    #[derive(Default)]
+    struct Plain(Vec<(Region, u64, u64, Vec<u64>)>, u64);
+
+    impl Plain {
+        fn put(&mut self, region: Region, time: u64, floor: u64) {
+            let latest = self.0.iter().rev().find(|left| left.0 == region).filter(|latest| latest.1 <= floor);
+            if let Some(after) = latest.map(|latest| latest.3.clone()) {
+                self.0.retain(|left| left.0 != region || !after.contains(&left.2));
+            }
+            if self.0.len() >= KEPT {
+                self.0.remove(0);
+            }
+            let meets = |of: &Region| of.start < region.end() && region.start < of.end();
+            // One timeline: all earlier ones are over.
+            let after = self.0.iter().filter(|left| meets(&left.0)).map(|left| left.2).collect();
+            self.1 += 1;
+            self.0.push((region, time, self.1, after));
+        }
+    }
+
+    #[test]
+    fn those_in_one_place_are_found_among_all() {
+        let (mut kept, mut plain, mut random) = (LeftValues::default(), Plain::default(), 1_u64);
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) % below
+        };
+        for time in 1..4000 {
+            let wide = if next(40) == 0 { 4096 } else { 64 };
+            let region = Region::linear(next(100) * 32, if next(30) == 0 { 0 } else { 1 + next(wide) });
+            let seen = [time - time.min(next(300)), u64::MAX][usize::from(next(100) == 0)];
+            let times = [0, seen];
+            let floor = FloorRef { times: &times, all_before: 0, version: 0, now: 1 };
+            let by = TimelineSnapshot { own: Entry { slot: 1, time }, ..TimelineSnapshot::default() };
+            kept.put(region, LeftBytes::Pattern { value: 0, element: 4 }, by, floor);
+            plain.put(region, time, seen);
+            if next(200) == 0 {
+                let (start, end) = (next(3200), next(6400));
+                kept.forget(start, end);
+                plain.0.retain(|left| left.0.end() <= start || left.0.start >= end);
+            }
+            let found =
+                kept.all.iter().map(|(number, left)| (left.region, left.by.own.time, *number, left.after.to_vec()));
+            assert_eq!(found.collect::<Vec<_>>(), plain.0, "after {time}");
+            assert_eq!(kept.places.len(), kept.all.len());
+        }
+        assert!(plain.1 > 3000 && plain.0.len() > 50);
     }
 }
