@@ -346,9 +346,9 @@ pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
 }
 
 /// The border within a cell that leaves the fewest pieces on either side, the first of several.
-/// `None`: a split gains nothing. Wide accesses over one buffer (a product with split sums, say) ask
-/// this again and again of cells with a hundred pieces, so each border is looked up among sorted
-/// ends instead of being compared with all pieces.
+/// `None`: a split gains nothing. Wide accesses over one buffer (a product with split sums, say)
+/// ask this again and again of cells with a hundred pieces, so each border is looked up among
+/// sorted ends instead of being compared with all pieces.
 fn best_border(pieces: &Cell, (from, to): (u64, u64)) -> Option<u64> {
     type Ends = SmallVec<[u64; 4 * FULL]>;
     // As of many accesses to the same bytes.
