@@ -6,7 +6,7 @@
 //! writes of that address. What else may have written there (a kernel, a copy of unknown bytes) is
 //! not known to this crate: see [`crate::Engine::values_found`].
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 use trace::Region;
@@ -83,7 +83,6 @@ struct Left {
     region: Region,
     bytes: Kept,
     by: TimelineSnapshot,
-    number: u64,
     /// Numbers of those in the same place that were over when it began. That is settled when it
     /// comes: later, the host may have seen both finish.
     after: SmallVec<[u64; 2]>,
@@ -99,10 +98,16 @@ pub(crate) struct LeftAt<'a> {
     pub(crate) after: &'a [u64],
 }
 
-/// The latest fills and copies of known bytes, oldest first.
+/// The latest fills and copies of known bytes.
 #[derive(Debug, Default)]
 pub(crate) struct LeftValues {
-    all: VecDeque<Left>,
+    /// By number, which is by age.
+    all: BTreeMap<u64, Box<Left>>,
+    /// The end of each, by start and number. Every fill looks for those in its own place: a
+    /// workspace is cleared before each of its uses, thousands of times a second.
+    places: BTreeMap<(u64, u64), u64>,
+    /// None is wider.
+    widest: u64,
     last: u64,
 }
 
@@ -110,46 +115,84 @@ impl LeftValues {
     /// One more. What the latest one of the same bytes has overwritten is forgotten when the host
     /// has seen that one finish: no wait finds it any more.
     pub(crate) fn put(&mut self, region: Region, bytes: LeftBytes<'_>, by: TimelineSnapshot, floor: FloorRef<'_>) {
-        let latest = self.all.iter().rev().find(|left| left.region == region);
+        let (start, end) = (region.start, region.end());
+        let mut near = self.near(start, end);
+        let is_same = |all: &BTreeMap<u64, Box<Left>>, number: &u64| all[number].region == region;
+        let latest = near.iter().rev().find(|number| is_same(&self.all, number)).map(|number| &self.all[number]);
         let seen = latest.filter(|latest| covers(&TimelineSnapshot::default(), latest.by.own, floor));
         if let Some(after) = seen.map(|latest| latest.after.clone()) {
-            self.all.retain(|left| left.region != region || !after.contains(&left.number));
+            near.retain(|number| {
+                let gone = after.contains(number) && is_same(&self.all, number);
+                if gone {
+                    self.remove(*number);
+                }
+                !gone
+            });
         }
-        if self.all.len() >= KEPT {
-            self.all.pop_front();
+        if self.all.len() >= KEPT
+            && let Some((&oldest, _)) = self.all.first_key_value()
+        {
+            self.remove(oldest);
+            near.retain(|number| *number != oldest);
         }
         let bytes = match bytes {
             LeftBytes::Pattern { value, element } => Kept::Pattern { value, element },
             LeftBytes::Listed(listed) => Kept::Listed(listed.into()),
         };
-        let meets = |left: &&Left| left.region.start < region.end() && region.start < left.region.end();
-        let over = self.all.iter().filter(meets).filter(|left| covers(&by, left.by.own, floor));
-        let after = over.map(|left| left.number).collect();
+        let is_over = |number: &u64| {
+            let left = &self.all[number];
+            left.region.start < end && start < left.region.end() && covers(&by, left.by.own, floor)
+        };
+        let after = near.into_iter().filter(is_over).collect();
         self.last += 1;
-        self.all.push_back(Left { region, bytes, by, number: self.last, after });
+        self.widest = if self.places.is_empty() { end - start } else { self.widest.max(end - start) };
+        self.places.insert((start, self.last), end);
+        self.all.insert(self.last, Box::new(Left { region, bytes, by, after }));
+    }
+
+    /// Those that share bytes with a place, or begin and end where it does, oldest first.
+    fn near(&self, start: u64, end: u64) -> SmallVec<[u64; 8]> {
+        let from = (start.saturating_sub(self.widest), 0);
+        let is_near = |&(&(s, _), &e): &(&(u64, u64), &u64)| (s < end && start < e) || (s == start && e == end);
+        let near = self.places.range(from..=(end.max(start), u64::MAX)).filter(is_near);
+        let mut near: SmallVec<[u64; 8]> = near.map(|(place, _)| place.1).collect();
+        near.sort_unstable();
+        near
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(left) = self.all.remove(&number) {
+            self.places.remove(&(left.region.start, number));
+        }
     }
 
     /// What was left at an address, oldest first.
     pub(crate) fn at(&self, address: u64) -> impl Iterator<Item = LeftAt<'_>> {
-        self.all.iter().filter_map(move |left| {
+        self.all.iter().filter_map(move |(&number, left)| {
             let bytes = match &left.bytes {
                 Kept::Pattern { value, element } => LeftBytes::Pattern { value: *value, element: *element },
                 Kept::Listed(listed) => LeftBytes::Listed(listed),
             };
             let value = bytes.at(&left.region, address)?;
-            Some(LeftAt { value, by: &left.by, number: left.number, after: &left.after })
+            Some(LeftAt { value, by: &left.by, number, after: &left.after })
         })
     }
 
     /// The memory is gone.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
-        self.all.retain(|left| left.region.end() <= start || left.region.start >= end);
+        for number in self.near(start, end) {
+            let region = &self.all[&number].region;
+            if region.start < end && start < region.end() {
+                self.remove(number);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Entry;
 
     fn value(value: u64, known: u8) -> Option<LeftValue> {
         Some(LeftValue { value, known })
@@ -173,5 +216,55 @@ mod tests {
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 104), value(0x3_0000_0002, 8));
         assert_eq!(LeftBytes::Listed(&listed).at(&line, 108), value(3, 4));
         assert_eq!(LeftBytes::Listed(&listed[..8]).at(&line, 104), None, "a list that is too short");
+    }
+
+    /// What [`LeftValues`] keeps, as its rule says it: each is compared with all others.
+    #[derive(Default)]
+    struct Plain(Vec<(Region, u64, u64, Vec<u64>)>, u64);
+
+    impl Plain {
+        fn put(&mut self, region: Region, time: u64, floor: u64) {
+            let latest = self.0.iter().rev().find(|left| left.0 == region).filter(|latest| latest.1 <= floor);
+            if let Some(after) = latest.map(|latest| latest.3.clone()) {
+                self.0.retain(|left| left.0 != region || !after.contains(&left.2));
+            }
+            if self.0.len() >= KEPT {
+                self.0.remove(0);
+            }
+            let meets = |of: &Region| of.start < region.end() && region.start < of.end();
+            // One timeline: all earlier ones are over.
+            let after = self.0.iter().filter(|left| meets(&left.0)).map(|left| left.2).collect();
+            self.1 += 1;
+            self.0.push((region, time, self.1, after));
+        }
+    }
+
+    #[test]
+    fn those_in_one_place_are_found_among_all() {
+        let (mut kept, mut plain, mut random) = (LeftValues::default(), Plain::default(), 1_u64);
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) % below
+        };
+        for time in 1..4000 {
+            let wide = if next(40) == 0 { 4096 } else { 64 };
+            let region = Region::linear(next(100) * 32, if next(30) == 0 { 0 } else { 1 + next(wide) });
+            let seen = [time - time.min(next(300)), u64::MAX][usize::from(next(100) == 0)];
+            let times = [0, seen];
+            let floor = FloorRef { times: &times, all_before: 0, version: 0, now: 1 };
+            let by = TimelineSnapshot { own: Entry { slot: 1, time }, ..TimelineSnapshot::default() };
+            kept.put(region, LeftBytes::Pattern { value: 0, element: 4 }, by, floor);
+            plain.put(region, time, seen);
+            if next(200) == 0 {
+                let (start, end) = (next(3200), next(6400));
+                kept.forget(start, end);
+                plain.0.retain(|left| left.0.end() <= start || left.0.start >= end);
+            }
+            let found =
+                kept.all.iter().map(|(number, left)| (left.region, left.by.own.time, *number, left.after.to_vec()));
+            assert_eq!(found.collect::<Vec<_>>(), plain.0, "after {time}");
+            assert_eq!(kept.places.len(), kept.all.len());
+        }
+        assert!(plain.1 > 3000 && plain.0.len() > 50);
     }
 }

@@ -17,7 +17,10 @@ pub(crate) fn handle_destroyed<V: 'static>(
 ) -> Option<u32> {
     let table = table(&cx.core()?.handles);
     if cx.is_before() {
-        cx.token = table.get(&key).map_or(0, |known| u64::from(id(&known)));
+        // What the calling thread remembered is there already.
+        if cx.token == 0 {
+            cx.token = table.get(&key).map_or(0, |known| u64::from(id(&known)));
+        }
         return None;
     }
     let gone = Some(cx.token as u32).filter(|gone| *gone != 0)?;

@@ -56,6 +56,12 @@ pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
 /// An event goes away: its handle may come back.
 pub fn forget_event(cx: &mut Cx<'_>, handle: CUevent) -> Option<EventId> {
     let key = handle.0 as u64;
+    if cx.is_before() {
+        // Programs that make an event for each wait destroy it where they made it: the table, whose
+        // lines are cold, is asked once, when the call has succeeded.
+        let recent = thread_state::with(|l| l.events.get(Remembered::Events, key));
+        cx.token = recent.map_or(0, u64::from);
+    }
     let event = handle_destroyed(cx, |handles| &handles.events, key, |event| event.0)?;
     handle_cache::invalidate(Remembered::Events, key);
     if any_shared() {

@@ -1,8 +1,9 @@
 /* The driver calls of a step of real programs, in their numbers and kinds, without their work: what an operation of theirs costs can be
  * measured by anyone, without a GPU. The mixes are those of nine workloads on an H100 (docs/measurements/costs.md) and of a server that
  * launches graphs. Each call comes from one of many places, below as many frames as in the program.
- *   workloads NAME STEPS [cold]     prints the median nanoseconds of a step's calls, their number and the page faults of a step
- * With `cold` foreign work comes before each call, which is not timed: 2 MiB of data and 512 KiB of code. */
+ *   workloads NAME STEPS [cold|lines]   prints the median nanoseconds of a step's calls, their number and the page faults of a step
+ * With `cold` foreign work comes before each call, which is not timed: 2 MiB of data and 512 KiB of code. With `lines` these are 64 KiB
+ * each, which empties the first caches that valgrind simulates and takes it a thirtieth of the time. */
 #define MINI_IMPLEMENTS
 #include "../common.h"
 #include <pthread.h>
@@ -103,6 +104,11 @@ __attribute__((noinline)) static void foreign_code(void) {
     __asm__ volatile(".balign 64\n.rept 8192\njmp 1f\n.balign 64\n1:\n.endr\n");
 #endif
 }
+__attribute__((noinline)) static void foreign_code_of_64_kib(void) {
+#if defined(__x86_64__)
+    __asm__ volatile(".balign 64\n.rept 1024\njmp 1f\n.balign 64\n1:\n.endr\n");
+#endif
+}
 static volatile char foreign_data[2 << 20];
 
 static struct { call *what; unsigned n; } *order;
@@ -129,7 +135,8 @@ static void arrange(void) {
 }
 
 /* The calls of a step from one to another, and the nanoseconds that they take. */
-struct part { unsigned step, from, to; double took; int cold; };
+/* `cold`: bytes of foreign data. */
+struct part { unsigned step, from, to; double took; unsigned cold; };
 static void *part(void *of) {
     struct part *p = of;
     CUcontext context;
@@ -138,8 +145,8 @@ static void *part(void *of) {
     p->took = 0;
     for (unsigned at = p->from; at < p->to; at++) {
         if (p->cold) {
-            for (unsigned i = 0; i < sizeof foreign_data; i += 64) foreign_data[i]++;
-            foreign_code();
+            for (unsigned i = 0; i < p->cold; i += 64) foreign_data[i]++;
+            p->cold == sizeof foreign_data ? foreign_code() : foreign_code_of_64_kib();
             now();
         }
         double start = now();
@@ -226,7 +233,8 @@ int main(int argc, char **argv) {
         if (!strcmp(mixes[k].name, argv[1])) mix = &mixes[k];
     REQUIRE(mix);
     unsigned steps = atoi(argv[2]), warm = 2;
-    int cold = argc > 3 && !strcmp(argv[3], "cold");
+    const char *foreign = argc > 3 ? argv[3] : "";
+    unsigned cold = !strcmp(foreign, "cold") ? sizeof foreign_data : !strcmp(foreign, "lines") ? 64 << 10 : 0;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     REQUIRE(driver);
 #define LOOK(name, arguments) p_##name = dlsym(driver, #name);

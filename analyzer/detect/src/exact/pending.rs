@@ -30,6 +30,8 @@ pub struct MeasuredLaunch {
     order: MeasuredOrder,
     /// `trace::exact_flags`.
     pub(crate) flags: u32,
+    /// Runs that were sent for it: what it takes of the queue's room.
+    sent: usize,
 }
 
 impl MeasuredLaunch {
@@ -107,14 +109,14 @@ impl PendingRecords {
         match record.op {
             Op::Exact { timeline, time, node, flags, runs } => {
                 let epoch = Epoch { timeline, time };
-                let mut all = self.parts.remove(&(epoch, node)).unwrap_or_default();
-                let order = self.orders.remove(&(epoch, node)).unwrap_or_default();
+                let (mut all, order) = self.take_sent(epoch, node);
                 let Some(nodes) = self.awaited.get_mut(&epoch) else { return true };
                 if nodes.remove(&node) && flags & exact_flags::LOST == 0 {
                     all.extend(runs.iter());
-                    self.bytes += all.len() * size_of::<ExactRun>();
+                    let sent = all.len() + order.len();
+                    self.bytes += sent * size_of::<ExactRun>();
                     let order = MeasuredOrder::of(&order);
-                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, order, flags });
+                    self.arrived.insert((epoch, node), MeasuredLaunch { runs: all, order, flags, sent });
                 }
                 if nodes.is_empty() {
                     self.awaited.remove(&epoch);
@@ -124,15 +126,19 @@ impl PendingRecords {
             }
             Op::ExactPart { timeline, time, node, runs } => {
                 let epoch = Epoch { timeline, time };
-                if self.awaited.contains_key(&epoch) {
+                if self.awaits(epoch, node) {
                     self.parts.entry((epoch, node)).or_default().extend(runs.iter());
+                    self.bytes += runs.len() * size_of::<ExactRun>();
+                    self.give_up();
                 }
                 return true;
             }
             Op::ExactOrder { timeline, time, node, runs } => {
                 let epoch = Epoch { timeline, time };
-                if self.awaited.contains_key(&epoch) {
+                if self.awaits(epoch, node) {
                     self.orders.entry((epoch, node)).or_default().extend(runs.iter());
+                    self.bytes += runs.len() * size_of::<ExactRun>();
+                    self.give_up();
                 }
                 return true;
             }
@@ -164,12 +170,30 @@ impl PendingRecords {
         true
     }
 
+    /// Whether the bytes of a launch, or of a node, are still to come.
+    fn awaits(&self, epoch: Epoch, node: u32) -> bool {
+        self.awaited.get(&epoch).is_some_and(|nodes| nodes.contains(&node))
+    }
+
+    /// What was sent of a launch, or of a node, before the last of it: its bytes, and what is not
+    /// ordered of them.
+    fn take_sent(&mut self, epoch: Epoch, node: u32) -> (Vec<ExactRun>, Vec<ExactRun>) {
+        let parts = self.parts.remove(&(epoch, node)).unwrap_or_default();
+        let order = self.orders.remove(&(epoch, node)).unwrap_or_default();
+        self.bytes -= (parts.len() + order.len()) * size_of::<ExactRun>();
+        (parts, order)
+    }
+
     /// Ends the waits of the first launches while too much waits.
     fn give_up(&mut self) {
         while self.bytes > self.max.unwrap_or(MAX_BYTES) {
             let Some(first) = self.queue.front().and_then(|w| w.launch) else { break };
             let Some(nodes) = self.awaited.remove(&first) else { break };
             self.given_up += nodes.len() as u64;
+            // The rest of it may never come.
+            for node in nodes {
+                self.take_sent(first, node);
+            }
         }
     }
 
@@ -204,7 +228,7 @@ impl PendingRecords {
     /// launched there, if known.
     pub fn touched(&mut self, launch: Epoch, node: u32) -> Option<MeasuredLaunch> {
         let touched = if self.arrived.is_empty() { None } else { self.arrived.remove(&(launch, node)) }?;
-        self.bytes -= touched.runs.len() * size_of::<ExactRun>();
+        self.bytes -= touched.sent * size_of::<ExactRun>();
         Some(touched)
     }
 
@@ -405,5 +429,49 @@ mod tests {
             assert_eq!(found.runs, bytes);
             assert_eq!(found.take_order(), told.then(|| MeasuredOrder::of(&untold)));
         }
+    }
+
+    #[test]
+    fn what_is_not_ordered_counts_toward_the_bound() {
+        let runs = [ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: exact_order::NOT_TOLD }; 10];
+        let order = |time| {
+            let op = Op::ExactOrder { timeline: TimelineId(1), time, node: 0, runs: List::new(&runs) };
+            Record { origin: Origin::default(), op }
+        };
+        let part = |time| {
+            let op = Op::ExactPart { timeline: TimelineId(1), time, node: 0, runs: List::new(&runs) };
+            Record { origin: Origin::default(), op }
+        };
+        let room = 40 * size_of_val(&runs);
+        for sent in [order(1), part(1)] {
+            for (times, given_up) in [(20, 0), (60, 1)] {
+                let mut pending = PendingRecords::bounded(room);
+                assert!(pending.takes(&launch(1, EXACT)));
+                (0..times).for_each(|_| assert!(pending.takes(&sent)));
+                assert_eq!(pending.given_up(), given_up, "{times} times {}", sent.op.name());
+                assert_eq!(pending.release().is_some(), given_up == 1);
+                // The last of it, whether it is waited for or not. Then nothing is held.
+                assert!(pending.takes(&exact(1, exact_flags::ORDERED, &runs)));
+                released(&mut pending);
+                assert_eq!(pending.touched(at(1), 0).is_some(), given_up == 0);
+                assert_eq!(pending.bytes, 0);
+                // The next launch has all of the room.
+                assert!(pending.takes(&launch(2, EXACT)));
+                (0..20).for_each(|_| assert!(pending.takes(&order(2))));
+                assert_eq!(pending.given_up(), given_up);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_not_held() {
+        let runs = [ExactRun { start: 64, stride: 0, width: 4, count: 1, kind: exact_order::NOT_TOLD }; 10];
+        let mut pending = PendingRecords::default();
+        assert!(pending.takes(&launch(1, EXACT)));
+        let op = Op::ExactOrder { timeline: TimelineId(1), time: 1, node: 0, runs: List::new(&runs) };
+        assert!(pending.takes(&Record { origin: Origin::default(), op }));
+        assert!(pending.takes(&exact(1, exact_flags::LOST, &[])));
+        assert_eq!(released(&mut pending), [1]);
+        assert_eq!((pending.touched(at(1), 0), pending.bytes), (None, 0));
     }
 }

@@ -6,8 +6,8 @@
 
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
-use crate::memory::Extent;
 use crate::memory::access::{Access, AccessKind, Exclusion, Site, Touch};
+use crate::memory::{Extent, Precision};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
 
@@ -19,9 +19,14 @@ pub(super) struct Piece {
     pub(crate) end: u64,
     time: u64,
     timeline: TimelineId,
-    /// Number of the access in the pool, and the bit of its kind in the lowest ones.
+    /// Number of the access in the pool, whether it is odd ([`ODD`]), and the bit of its kind in
+    /// the lowest ones.
     word: u32,
 }
+
+/// Set where an access has gaps, doubts or an exclusion. What makes it so is in the pool, which is
+/// not looked at for an access that can only stand for others of its kind.
+const ODD: u32 = 1 << AccessKind::BITS;
 
 /// The pieces of a cell, in no order.
 pub(super) type Cell = Vec<Piece>;
@@ -31,7 +36,13 @@ impl Piece {
     #[inline(always)]
     pub(crate) fn new(number: u32, kind: AccessKind, epoch: Epoch, (start, end): (u64, u64)) -> Self {
         let Epoch { timeline, time } = epoch;
-        Self { start, end, time, timeline, word: number << AccessKind::BITS | kind as u32 }
+        Self { start, end, time, timeline, word: number << (AccessKind::BITS + 1) | kind as u32 }
+    }
+
+    /// The same, of an access that is odd, if it is.
+    #[inline(always)]
+    fn marked(self, is_odd: bool) -> Self {
+        Self { word: self.word | if is_odd { ODD } else { 0 }, ..self }
     }
 
     /// The epoch of its access.
@@ -43,7 +54,7 @@ impl Piece {
     /// Number of its access in the pool.
     #[inline(always)]
     pub(crate) fn number(self) -> u32 {
-        self.word >> AccessKind::BITS
+        self.word >> (AccessKind::BITS + 1)
     }
 
     /// Whether the kind of its access is among these bits.
@@ -72,6 +83,9 @@ pub(super) struct New<'a> {
     number: Option<u32>,
     /// Whether it touches every byte from its first to its last.
     whole: bool,
+    /// Whether it may stand for an access without gaps, doubts and exclusions. Most that are made
+    /// under a lock or touch a part of their bytes may not, and meet hundreds of those.
+    stands_for_plain: bool,
     /// The bits of the kinds that its own kind stands for.
     stands: u32,
 }
@@ -80,7 +94,21 @@ impl<'a> New<'a> {
     #[inline]
     pub(crate) fn of(touch: &'a Touch<'a>) -> Self {
         let whole = touch.odd.is_none_or(Extent::is_whole);
-        Self { touch, number: None, whole, stands: touch.kind.stands() }
+        let Exclusion { lock, selection, .. } = *touch.exclusion;
+        let lists = |odd: &Extent| odd.precision == Precision::Exact && odd.pieces().is_some();
+        let stands_for_plain = lock.is_none() && selection.is_none() && (whole || touch.odd.is_some_and(lists));
+        Self { touch, number: None, whole, stands_for_plain, stands: touch.kind.stands() }
+    }
+
+    /// Whether it is odd itself: see [`ODD`].
+    fn is_odd(&self) -> bool {
+        self.touch.odd.is_some() || *self.touch.exclusion != Exclusion::NONE
+    }
+
+    /// Whether it may stand for the access of a piece, which [`New::covers`] decides.
+    #[inline]
+    fn may_cover(&self, piece: &Piece) -> bool {
+        piece.is_among(self.stands) && (self.stands_for_plain || piece.word & ODD != 0)
     }
 
     /// Whether everything the earlier access says about the overlapping bytes, this one says too:
@@ -131,7 +159,7 @@ impl<'a> New<'a> {
     #[inline]
     fn piece(&mut self, number: u32, start: u64, end: u64) -> Piece {
         self.number = Some(number);
-        Piece::new(number, self.touch.kind, self.touch.epoch, (start, end))
+        Piece::new(number, self.touch.kind, self.touch.epoch, (start, end)).marked(self.is_odd())
     }
 }
 
@@ -192,7 +220,7 @@ pub(super) fn visit(
             continue;
         }
         let drops = if clocks.finished(piece.epoch()) {
-            piece.is_among(new.stands) && new.covers(pool.get(piece.number()))
+            new.may_cover(piece) && new.covers(pool.get(piece.number()))
         } else {
             let verdict = judge(pool.get(piece.number()), new, clocks);
             races |= matches!(verdict, Verdict::Race(_));
@@ -317,6 +345,49 @@ pub(super) fn join(pieces: &mut Cell, next: Cell, pool: &mut Pool) {
     }
 }
 
+/// The border within a cell that leaves the fewest pieces on either side, the first of several.
+/// `None`: a split gains nothing. Wide accesses over one buffer (a product with split sums, say)
+/// ask this again and again of cells with a hundred pieces, so each border is looked up among
+/// sorted ends instead of being compared with all pieces.
+fn best_border(pieces: &Cell, (from, to): (u64, u64)) -> Option<u64> {
+    type Ends = SmallVec<[u64; 4 * FULL]>;
+    // As of many accesses to the same bytes.
+    if pieces.iter().all(|p| p.start <= from && p.end >= to) {
+        return None;
+    }
+    let mut starts: Ends = pieces.iter().map(|p| p.start).collect();
+    let mut ends: Ends = pieces.iter().map(|p| p.end).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let is_large = pieces.len() > MAX_PIECES;
+    // Pieces that start before the border, and that end no later than it.
+    let (mut before, mut over) = (0, 0);
+    let mut best: Option<(usize, u64)> = None;
+    loop {
+        let border = match (starts.get(before), ends.get(over)) {
+            (Some(start), Some(end)) => *start.min(end),
+            (None, Some(end)) => *end,
+            (_, None) => break,
+        };
+        while ends.get(over) == Some(&border) {
+            over += 1;
+        }
+        let (left, right) = (before, pieces.len() - over);
+        let both = (left + right).saturating_sub(pieces.len());
+        if from < border
+            && border < to
+            && (both * 4 <= left.min(right) || is_large)
+            && best.is_none_or(|(most, _)| left.max(right) < most)
+        {
+            best = Some((left.max(right), border));
+        }
+        while starts.get(before) == Some(&border) {
+            before += 1;
+        }
+    }
+    best.map(|(_, border)| border)
+}
+
 /// Splits a full cell where this leaves the fewest pieces on either side. Returns the upper half.
 /// `None`: it is not full, or a split gains nothing because its pieces overlap each other (bounds
 /// of scattered work on one buffer). Split, most of these would be in both halves, and a new access
@@ -327,14 +398,7 @@ pub(super) fn part(cell: &mut Span<Cell>, pool: &mut Pool) -> Option<Span<Cell>>
     if pieces.len() < FULL {
         return None;
     }
-    let most = |border: u64| {
-        let left = pieces.iter().filter(|p| p.start < border).count();
-        let right = pieces.iter().filter(|p| p.end > border).count();
-        let both = left + right - pieces.len();
-        (both * 4 <= left.min(right) || pieces.len() > MAX_PIECES).then_some((left.max(right), border))
-    };
-    let borders = pieces.iter().flat_map(|p| [p.start, p.end]).filter(|b| cell.start < *b && *b < cell.end);
-    let (_, border) = borders.filter_map(most).min()?;
+    let border = best_border(pieces, (cell.start, cell.end))?;
     let mut tail: Cell = pieces.iter().filter(|p| p.end > border).copied().collect();
     for piece in tail.iter_mut().filter(|p| p.start < border) {
         piece.start = border;
