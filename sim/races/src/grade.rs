@@ -33,6 +33,8 @@ pub(crate) struct Evidence {
     pub(crate) mixed_size: bool,
     /// One stands for accesses of more threads than there were.
     pub(crate) widened: bool,
+    /// Both write, and nothing is missing but a fence between the proxies.
+    pub(crate) proxies_write: bool,
 }
 
 /// The grade of a race of an atomic operation with a plain read that a compare-and-swap of the same
@@ -46,10 +48,16 @@ impl Evidence {
         if self.same_value {
             // Threads that all raise one flag.
             Grade::Benign
-        } else if self.lockstep || self.mixed_size || self.widened || self.is_volatile && !self.blocks_differ {
+        } else if self.lockstep
+            || self.mixed_size
+            || self.widened
+            || self.proxies_write
+            || self.is_volatile && !self.blocks_differ
+        {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
-            // split at no place that a program can see.
+            // split at no place that a program can see; a buffer that is written through one proxy,
+            // then the other, which libraries do without a fence.
             Grade::Possible
         } else if self.is_volatile {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

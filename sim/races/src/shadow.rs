@@ -38,6 +38,8 @@ impl Access {
     pub(crate) const COPY: u8 = 32;
     /// All lanes of the warp executed it.
     pub(crate) const WHOLE: u8 = 64;
+    /// The asynchronous proxy carries it out; the epoch is the number of the bulk operation.
+    pub(crate) const BULK: u8 = 128;
 
     pub(crate) const WIDE: u8 = u8::MAX;
 
@@ -72,7 +74,7 @@ pub(crate) fn widen(history: &mut Vec<Access>) -> u64 {
             let alike = (kept.flags | Access::WHOLE, kept.reach) == (next.flags | Access::WHOLE, next.reach);
             let joins = next.block <= kept.lanes.saturating_add(1);
             let same = joins && kept.epoch == next.epoch;
-            if !alike || kept.is(Access::COPY) || !(same || force) {
+            if !alike || kept.is(Access::COPY | Access::BULK) || !(same || force) {
                 history.push(next);
                 continue;
             }

@@ -20,6 +20,7 @@ impl State {
             || access.kind == Kind::Atomic
             || access.asynchronous
             || access.object
+            || access.bulk.is_some()
             || !matches!(access.size, 1 | 2 | 4 | 8 | 16)
             || shared && self.has_objects
         {
@@ -48,7 +49,7 @@ fn kept(access: &WarpAccess<'_>, block: &Block, lanes: u32, epoch: u64, flags: u
 
 /// Whether an access is plain, and of single warps.
 fn is_plain(access: &Access) -> bool {
-    access.flags & (Access::STRONG | Access::COPY) == 0 && !access.is_wide()
+    access.flags & (Access::STRONG | Access::COPY | Access::BULK) == 0 && !access.is_wide()
 }
 
 /// Reads, a group of lanes at one address at a time. Returns the lanes that are left.
