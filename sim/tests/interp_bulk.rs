@@ -492,7 +492,7 @@ fn tiles_come_swizzled_and_end_with_the_tensor() {
             for row in 0..8 {
                 for column in 0..32 {
                     // Rows of 128 bytes: the unit of 16 bytes moves by the row.
-                    let at = row * 32 + (column / 4 ^ row % 8) * 4 + column % 4;
+                    let at = row * 32 + ((column / 4) ^ (row % 8)) * 4 + column % 4;
                     assert_eq!(got[at as usize], value(x + column, y + row), "{bulk:?} {x} {y}: {column} {row}");
                 }
             }

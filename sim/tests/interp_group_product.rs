@@ -219,7 +219,7 @@ impl Place {
         let lines = if self.transposed { self.inner } else { self.outside };
         let row = self.units * 16;
         let linear = along / width * lines * row + line * row + along % width / lane * 16;
-        (linear ^ (linear / 128 % self.units) * 16) + along % lane * self.size
+        (linear ^ ((linear / 128 % self.units) * 16)) + along % lane * self.size
     }
 
     fn descriptor(&self) -> u64 {

@@ -419,7 +419,7 @@ pub enum FaultKind {
     StackOverflow,
     /// Threads wait at barriers that no thread can complete.
     Deadlock,
-    /// All threads wait, and the phase never ends of the barrier object (`mbarrier`) that they poll.
+    /// All threads wait, and the barrier object (`mbarrier`) that they poll never ends its phase.
     Phase {
         /// Where in the block's shared memory it is.
         offset: u32,
