@@ -42,6 +42,8 @@ impl<'m> Scope<'_, 'm> {
         let one = self.c.constant(1);
         let what = op.part(1);
         match what {
+            // Not told as a write: libraries count references by accesses that release nothing.
+            "inval" => self.emit(build::Nothing {}),
             "pending_count" => {
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::B64)?;
@@ -56,7 +58,7 @@ impl<'m> Scope<'_, 'm> {
                 let parity = u32::from(parity) | if op.has("relaxed") { mbarrier::TEST_RELAXED } else { 0 };
                 self.emit(build::MbarrierTest { address, phase, p, offset, space, parity });
             }
-            "init" | "inval" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
+            "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
                 let returns = what.starts_with("arrive") && !matches!(operands.first(), Some(Operand::Memory(..)));
                 let d = if returns { self.dst(operands.first())? } else { SCRATCH };
                 let rest = &operands[usize::from(returns)..];
@@ -69,7 +71,6 @@ impl<'m> Scope<'_, 'm> {
                     "init" => mbarrier::INIT,
                     "arrive" if op.has("expect_tx") => mbarrier::ARRIVE_EXPECT,
                     "arrive" => mbarrier::ARRIVE,
-                    "inval" => mbarrier::INVALIDATE,
                     "arrive_drop" if op.has("expect_tx") => mbarrier::ARRIVE_DROP_EXPECT,
                     "arrive_drop" => mbarrier::ARRIVE_DROP,
                     "expect_tx" => mbarrier::EXPECT,

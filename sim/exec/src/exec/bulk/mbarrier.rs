@@ -26,14 +26,13 @@ pub(crate) const COMPLETE: u32 = 5;
 /// As [`ARRIVE`], when the copies of the thread are done.
 pub(crate) const COPIES_ARRIVE: u32 = 6;
 pub(crate) const ARRIVE_DROP_EXPECT: u32 = 7;
-pub(crate) const INVALIDATE: u32 = 8;
 /// Added to an arrival that releases nothing.
 pub(crate) const RELAXED: u32 = 16;
 
 /// What an operation is towards other threads. What arrivals release is told by phase.
 fn strength_of(what: u32) -> u32 {
     match what {
-        INIT | INVALIDATE => strength::PLAIN,
+        INIT => strength::PLAIN,
         COPIES_ARRIVE => strength::COPIES_ARRIVE,
         _ => strength::object(Order::RELAXED),
     }
@@ -54,7 +53,7 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let number = w.get(i.number(), l) & 0xffff_ffff;
         // SAFETY: `addresses` vouches for the word; one thread runs the whole cluster.
         let (word, mut state) = unsafe { (u64::read(at[l]), State::at(at[l])) };
-        let releases = !relaxed && !matches!(what, INIT | INVALIDATE | EXPECT | COPIES_ARRIVE);
+        let releases = !relaxed && !matches!(what, INIT | EXPECT | COPIES_ARRIVE);
         let object = told::object(w, location, l);
         let thread = ThreadOf { block: w.block().linear as u32, thread: w.index * LANES as u32 + l as u32 };
         if let Some((events, object)) = w.env.events.zip(object) {
@@ -82,11 +81,10 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                 state.missing = less(state.missing, 1);
             }
             EXPECT => state.bytes += number as i64,
-            INVALIDATE => {}
             _ => state.bytes -= number as i64,
         }
         let (changed, turns) = match what {
-            EXPECT | INVALIDATE | INIT => (state.pack_open(), false),
+            EXPECT | INIT => (state.pack_open(), false),
             _ => state.pack(),
         };
         // SAFETY: as above.
