@@ -11,8 +11,10 @@ mod interp_support;
 
 mod cudart_programs;
 mod interp_async_arrivals;
+mod interp_bulk;
 mod interp_cluster;
 mod interp_cub;
+mod interp_group_product;
 mod interp_inside;
 mod interp_instructions;
 mod interp_listing;

@@ -3,6 +3,8 @@
 use super::cluster::Members;
 use super::env::Env;
 use super::warp::{Outcome, Wait, Warp};
+use crate::bulk_work::Pending;
+use crate::bulk_work::object::State;
 use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
@@ -59,6 +61,8 @@ pub struct BlockState {
     waiting: u32,
     /// The blocks of the cluster, this one among them.
     pub(crate) members: Members,
+    /// Bulk operations that its threads have begun.
+    pub(crate) bulk: Pending,
     ended: bool,
 }
 
@@ -77,6 +81,7 @@ impl BlockState {
             arrived: vec![0; warps * (CLUSTER + 1)],
             waiting: 0,
             members: Members::default(),
+            bulk: Pending::default(),
             ended: false,
         }
     }
@@ -269,7 +274,12 @@ impl<'b> Block<'b> {
                     continue;
                 }
                 let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN >> (schedule % 14) };
-                match self.warps[at].run(jumps) {
+                self.warps[at].vain.now = false;
+                let outcome = self.warps[at].run(jumps);
+                if !self.state.bulk.is_empty() {
+                    self.state.bulk.turn(self.env.events);
+                }
+                match outcome {
                     Outcome::Done => {
                         self.done[at] = true;
                         progress = true;
@@ -287,6 +297,7 @@ impl<'b> Block<'b> {
                 }
             }
             if !left {
+                self.state.bulk.end(self.env.events);
                 self.state.ended = true;
                 if let Some(events) = self.env.events {
                     events.block_ends(self.state.linear as u32);
@@ -295,6 +306,9 @@ impl<'b> Block<'b> {
                     self.env.device.observe_order(self.state.index, 0, OrderEvent::Ends);
                 }
                 return Progress::Done;
+            }
+            if self.state.members.count() == 1 && self.is_in_vain() && self.is_stuck() {
+                return self.give_up_polling();
             }
             if !progress && !self.can_go_on() {
                 let waits = |warp: &Warp<'_>| warp.groups.iter().any(|group| matches!(group.wait, Wait::Cluster(_)));
@@ -309,7 +323,39 @@ impl<'b> Block<'b> {
         Progress::Paused
     }
 
-    /// Ends at the first warp that has not ended, as nobody can go on.
+    /// A warp polls a barrier object that nothing has happened to for long.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.warps.iter().zip(&self.done).any(|(warp, done)| !done && warp.vain.is_long())
+    }
+
+    /// All threads that are left wait: at barriers, or for the phases of barrier objects.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let waits = |warp: &Warp<'_>| {
+            let at_barriers = warp.groups.iter().filter(|group| group.wait != Wait::None);
+            let lanes =
+                at_barriers.fold(if warp.vain.now { warp.vain.lanes } else { 0 }, |all, group| all | group.mask);
+            warp.parked.is_some() || warp.alive & !lanes == 0
+        };
+        self.warps.iter().zip(&self.done).all(|(warp, done)| *done || waits(warp))
+    }
+
+    /// Says what the object lacks that a warp polls in vain.
+    pub(crate) fn give_up_polling(&mut self) -> Progress {
+        let polls = self.warps.iter().zip(&self.done).position(|(warp, done)| !done && warp.vain.is_long());
+        let at = polls.unwrap_or(0);
+        let (start, warp) = (self.state.shared_start(), &mut self.warps[at]);
+        // SAFETY: the poll has checked the word, which is the block's or the cluster's.
+        let State { expected, missing, bytes, .. } = unsafe { State::at(warp.vain.at) };
+        let offset = warp.vain.at.wrapping_sub(start) as u32;
+        let kind = FaultKind::Phase { offset, arrivals: [missing, expected], bytes };
+        warp.pc = warp.vain.pc;
+        let lanes = warp.vain.lanes;
+        let _ = warp.fail(kind, lanes);
+        Progress::Fault(at)
+    }
+
+    /// Ends at the first warp that has not ended, as nobody can go on: says which threads wait, and
+    /// where.
     pub(crate) fn give_up(&mut self) -> Progress {
         let why = FaultKind::Deadlock(groups::waits(&self.warps));
         let at = self.done.iter().position(|done| !done).unwrap_or(0);

@@ -32,6 +32,21 @@ impl Members {
         unsafe { Some(((*member).shared_start(), (*member).shared_limit)) }
     }
 
+    /// What the blocks share, of the block of that rank.
+    ///
+    /// # Safety
+    /// Nothing else refers to it as long as the result is used.
+    pub(crate) unsafe fn state<'s>(&self, rank: usize) -> Option<&'s mut BlockState> {
+        // SAFETY: as above, and the caller's promise.
+        self.0.get(rank).map(|&member| unsafe { &mut *member })
+    }
+
+    /// How often barrier objects of the blocks were changed.
+    pub(crate) fn object_changes(&self) -> u64 {
+        // SAFETY: as above.
+        self.0.iter().map(|&member| unsafe { (*member).bulk.changes }).sum()
+    }
+
     /// The linear number of the block of that rank.
     pub(crate) fn linear(&self, rank: usize) -> Option<u64> {
         let member = *self.0.get(rank)?;
@@ -100,6 +115,12 @@ impl<'b> Cluster<'b> {
             }
             if self.done.iter().all(|&done| done) {
                 return Progress::Done;
+            }
+            if self.blocks.iter().any(Block::is_in_vain)
+                && self.blocks.iter().zip(&self.done).all(|(block, &done)| done || block.is_stuck())
+            {
+                self.culprit = self.blocks.iter().position(Block::is_in_vain).unwrap_or(0);
+                return self.blocks[self.culprit].give_up_polling();
             }
             if stuck && !self.blocks.iter_mut().any(Block::can_go_on) {
                 self.culprit = self.done.iter().position(|done| !done).unwrap_or(0);

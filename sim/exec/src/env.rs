@@ -1,7 +1,7 @@
 //! What is common to all blocks of a launch. Does not run them: `grid` does.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use sim_races::MemoryEvents;
 
@@ -44,6 +44,8 @@ pub struct Env<'b> {
     /// What threads keep that launch work themselves.
     pub(crate) device_work: DeviceWorkState,
     pub(crate) grid_barrier: GridBarrier,
+    /// The number of the next bulk operation.
+    pub(crate) operations: AtomicU64,
 }
 
 impl Env<'_> {

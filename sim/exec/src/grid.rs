@@ -162,6 +162,7 @@ pub fn run(
         overrun: AtomicBool::new(false),
         device_work: DeviceWorkState::default(),
         grid_barrier: GridBarrier::default(),
+        operations: AtomicU64::new(1),
     };
     let shared =
         Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };

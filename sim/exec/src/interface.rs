@@ -1,6 +1,7 @@
 //! The boundary between the interpreter and its caller: launches, the device behind it, faults,
 //! observations.
 
+pub use crate::bulk_work::BulkTiming;
 use crate::observed_order::{AccessOrder, OrderEvent};
 use crate::program::MakeNative;
 use std::fmt;
@@ -114,6 +115,8 @@ pub struct Launch {
     /// In which order blocks begin and warps take turns: 0 for one after the other, other numbers
     /// for other orders.
     pub schedule: u64,
+    /// When bulk operations are carried out.
+    pub bulk: BulkTiming,
     /// Whether it runs as native code.
     pub compile: Compile,
     /// Makes native code; None: it is interpreted.
@@ -416,6 +419,15 @@ pub enum FaultKind {
     StackOverflow,
     /// Threads wait at barriers that no thread can complete: which, and where.
     Deadlock(String),
+    /// All threads wait, and the barrier object (`mbarrier`) that they poll never ends its phase.
+    Phase {
+        /// Where in the block's shared memory it is.
+        offset: u32,
+        /// Arrivals that are missing, and those that a phase takes.
+        arrivals: [u64; 2],
+        /// Bytes that are missing; negative: that came without being expected.
+        bytes: i64,
+    },
     /// The device said no to a texture or surface operation.
     Texture(String),
     /// [`Device::cancelled`] became true.
@@ -469,6 +481,26 @@ impl fmt::Display for Fault {
             FaultKind::StackOverflow => f.write_str("stack overflow")?,
             FaultKind::Deadlock(waits) => {
                 write!(f, "deadlock: threads wait at a barrier that the others never reach: {waits};")?;
+            }
+            FaultKind::Phase { offset, arrivals: [missing, all], bytes } => {
+                write!(
+                    f,
+                    "deadlock: the barrier object (mbarrier) at byte {offset} of shared memory never ends its phase"
+                )?;
+                let mut lacks = Vec::new();
+                if *missing != 0 {
+                    lacks.push(format!("{missing} of {all} arrivals are missing"));
+                }
+                if *bytes > 0 {
+                    lacks.push(format!("{bytes} bytes that are expected do not come"));
+                }
+                if *bytes < 0 {
+                    lacks.push(format!("{} more bytes came than were expected", -bytes));
+                }
+                if lacks.is_empty() {
+                    lacks.push("it waits for another phase than its threads".to_owned());
+                }
+                write!(f, ": {}", lacks.join(", and "))?;
             }
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
             FaultKind::Cancelled => f.write_str("cancelled")?,

@@ -21,6 +21,7 @@
 //! `exec_sass`), one for each instruction. `float` and `printf` are arithmetic and text without
 //! state. `operations` is the table of what an instruction can be, and says of each operation what
 //! there is to know. `program` and `warp` know each other (an instruction is a function of a warp).
+//! `bulk_work` keeps what the asynchronous proxy has to do.
 //! `exec` uses all of these and is used by `compile`, `compile_sass`, `exec_sass` and `operations`
 //! only.
 //!
@@ -50,6 +51,7 @@
 
 mod arch;
 pub mod block;
+mod bulk_work;
 mod cluster;
 mod compile;
 mod compile_sass;

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use sim_races::{Lanes, MemoryEvents};
 
 use crate::block::BlockState;
+use crate::bulk_work::object::Vain;
 use crate::env::Env;
 use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
@@ -88,6 +89,7 @@ pub struct Warp<'b> {
     pub(crate) arrivals: Arrivals,
     /// Jumps made since the launch began, the base of `%clock`.
     pub(crate) jumps: u64,
+    pub(crate) vain: Vain,
     /// What the store that is executed writes, for those who observe.
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
@@ -144,6 +146,7 @@ impl<'b> Warp<'b> {
             resumed: false,
             arrivals: Arrivals::default(),
             jumps: 0,
+            vain: Vain::default(),
             storing: None,
             last_stored: None,
             native: None,
@@ -163,7 +166,7 @@ impl<'b> Warp<'b> {
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
         (self.parked, self.resumed, self.arrivals) = (None, false, Arrivals::default());
-        self.fault = None;
+        (self.fault, self.vain) = (None, Vain::default());
         self.set_frame();
         // The return address of a kernel: no instruction.
         self.rows[0] = Row([u64::from(u32::MAX); LANES]);

@@ -13,6 +13,22 @@ pub(crate) const ALL: u32 = u32::MAX;
 /// Added to a thread's number in its block: what is carried out behind its back.
 pub(crate) const AGENT: u32 = 1 << 10;
 
+/// Added to a number of a thread or its agent: what of it a fence has made known to the
+/// asynchronous proxy, in shared memory and in global memory.
+const TO_PROXY: [u32; 2] = [1 << 11, 1 << 12];
+
+/// The same of [`ALL`].
+const ALL_TO_PROXY: [u32; 2] = [u32::MAX - 1, u32::MAX - 2];
+
+/// Marks a barrier object, whose number is in the bits above: an epoch is a phase of it, with the
+/// operations that have reported to it then.
+const OBJECT: u32 = 1 << 13;
+
+/// The agent of a barrier object.
+pub(crate) const fn object(number: u32) -> u32 {
+    OBJECT | (number & 0xffff) << 14
+}
+
 /// Accesses of a thread of some blocks that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -46,6 +62,31 @@ impl Known {
     /// Whether copies of a thread are known to be done. Their epochs are not the thread's.
     pub(crate) fn knows_copies(&self, block: u32, thread: u32, epoch: u64) -> bool {
         self.find(thread | AGENT, block).is_some_and(|known| known >= epoch)
+    }
+
+    /// Whether an epoch of a thread, or with [`AGENT`] of its copies, is known to the asynchronous
+    /// proxy in shared (else global) memory. Of [`ALL`]: of every thread.
+    pub(crate) fn to_proxy(&self, block: u32, thread: u32, epoch: u64, shared: bool) -> bool {
+        let which = usize::from(!shared);
+        let of_all = thread < AGENT || thread == ALL;
+        of_all && self.find(ALL_TO_PROXY[which], block).is_some_and(|known| known >= epoch)
+            || thread != ALL && self.find(thread | TO_PROXY[which], block).is_some_and(|known| known >= epoch)
+    }
+
+    /// What a fence between the proxies makes known to the asynchronous one.
+    pub(crate) fn fenced(&self, shared: bool) -> Vec<Span> {
+        let which = usize::from(!shared);
+        let of = |span: &Span| match span.thread {
+            ALL => Some(Span { thread: ALL_TO_PROXY[which], ..*span }),
+            thread if thread < TO_PROXY[0] => Some(Span { thread: thread | TO_PROXY[which], ..*span }),
+            _ => None,
+        };
+        self.0.iter().filter_map(of).collect()
+    }
+
+    /// Whether a phase of a barrier object is known to be over.
+    pub(crate) fn knows_phase(&self, block: u32, number: u32, phase: u64) -> bool {
+        self.find(object(number), block).is_some_and(|known| known >= phase)
     }
 
     /// The epoch from which on not everything of a block is known.

@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::clock::{Known, Snapshot, join, union};
-use crate::events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
+use crate::events::{
+    Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Strength, ThreadOf,
+    WarpAccess,
+};
 use crate::grade::Evidence;
 use crate::locations::Location;
+use crate::objects::Objects;
 use crate::pair::{Group, is_guess, lanes, side};
 use crate::records::{Habits, Race, Records, Remedy};
 use crate::shadow::{Access, Shadow};
@@ -50,6 +54,7 @@ pub(crate) struct State {
     pub(crate) shadows: FxHashMap<Memory, Shadow>,
     pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
+    objects: Objects,
     records: Records,
     pub(crate) habits: Habits,
     inexact: Inexact,
@@ -109,6 +114,7 @@ impl MemoryEvents for Detector {
     fn block_ends(&self, block: u32) {
         let mut state = self.state();
         state.blocks.remove(&block);
+        state.objects.block_ends(block);
         if let Some(shadow) = state.shadows.remove(&Memory::Shared(block)) {
             state.inexact.widened += shadow.inexact;
             state.locations.retain(|(memory, _), _| *memory != Memory::Shared(block));
@@ -199,14 +205,74 @@ impl MemoryEvents for Detector {
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]) {
         let mut state = self.state();
         state.has_objects = true;
-        let State { blocks, locations, .. } = &mut *state;
+        let State { blocks, locations, objects, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
         for at in threads(lanes.warp, lanes.mask) {
             let mut known = Known::default();
             known.learn(vec![block.copies_so_far(at)]);
+            if objects.has((memory, addresses[at % LANES])) {
+                objects.arrives((memory, addresses[at % LANES]), &Arc::new(known));
+                continue;
+            }
             let location = locations.entry((memory, addresses[at % LANES])).or_default();
             location.object = true;
             location.release(Scope::Block, lanes.block, block.cluster, &Arc::new(known));
+        }
+    }
+
+    fn object_begins(&self, thread: ThreadOf, object: ObjectPlace) {
+        self.state().objects.begins(thread, object);
+    }
+
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace) {
+        let mut state = self.state();
+        let State { blocks, objects, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&thread.block) else { return };
+        let known = Arc::new(block.snapshot(thread.thread as usize).clock());
+        objects.arrives(object, &known);
+        block.threads[thread.thread as usize].released();
+    }
+
+    fn object_turns(&self, object: ObjectPlace) {
+        self.state().objects.turns(object);
+    }
+
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace) {
+        let mut state = self.state();
+        let State { blocks, objects, .. } = &mut *state;
+        let known = objects.passed(object);
+        if let Some(block) = blocks.get_mut(&thread.block) {
+            block.learns(thread.thread as usize, &known);
+        }
+    }
+
+    fn bulk_completes(&self, operation: u64, object: ObjectPlace) {
+        self.state().objects.completes(operation, object);
+    }
+
+    fn bulk_awaited(&self, thread: ThreadOf, operation: u64) {
+        let mut state = self.state();
+        let State { blocks, objects, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&thread.block) else { return };
+        let epoch = block.threads[thread.thread as usize].epoch;
+        objects.awaited(operation, thread, epoch);
+    }
+
+    fn proxy_fence(&self, lanes: Lanes, proxies: Proxies) {
+        self.block(lanes.block, |block| {
+            threads(lanes.warp, lanes.mask).for_each(|at| block.proxy_fence(at, proxies));
+        });
+    }
+
+    fn init_fence(&self, lanes: Lanes) {
+        let mut state = self.state();
+        let State { objects, shadows, .. } = &mut *state;
+        for at in threads(lanes.warp, lanes.mask) {
+            for (memory, address) in objects.take_begun((lanes.block, at as u32)) {
+                if let Some(shadow) = shadows.get_mut(&memory) {
+                    shadow.forget(address, 1 << OBJECT);
+                }
+            }
         }
     }
 }
@@ -228,6 +294,9 @@ fn flags_of(access: &WarpAccess<'_>, strong: Option<Scope>) -> u8 {
     }
     if access.asynchronous {
         flags |= Access::COPY;
+    }
+    if access.bulk.is_some() {
+        flags |= Access::BULK;
     }
     flags
 }
@@ -273,7 +342,7 @@ impl State {
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
         let (memory, this_block) = (access.memory, access.block);
-        let State { blocks, shadows, locations, records, inexact, habits, .. } = self;
+        let State { blocks, shadows, locations, records, inexact, habits, objects, .. } = self;
         let Some(block) = blocks.get_mut(&this_block) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
@@ -298,6 +367,7 @@ impl State {
         let mut met = None;
         if let (Some((order, scope)), Some(location)) = (strong, known)
             && access.kind != Kind::Write
+            && !(access.object && objects.has(place))
         {
             let released = location.released_to(scope, this_block, block.cluster);
             if released.iter().any(Option::is_some) {
@@ -331,7 +401,7 @@ impl State {
             flags |= Access::UNCHANGED;
         }
         // Copies have epochs of their own: the groups they are in.
-        let (one, several) = ([(epoch, mask)], access.asynchronous);
+        let (one, several) = ([(access.bulk.unwrap_or(epoch), mask)], access.asynchronous);
         let several: Vec<(u64, u32)> = if several {
             let mut groups: Vec<(u64, u32)> = Vec::new();
             for lane in lanes(mask) {
@@ -360,8 +430,16 @@ impl State {
                 reach,
                 exact: true,
             };
-            let group =
-                Group { block, access: now, executing: access.executing, met: met.clone(), clusters: &self.clusters };
+            let group = Group {
+                block,
+                access: now,
+                executing: access.executing,
+                met: met.clone(),
+                clusters: &self.clusters,
+                objects,
+                shared: shared.is_some(),
+                object: access.object,
+            };
             let event = self.events;
             let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
                 if self.reading.machine
@@ -372,7 +450,7 @@ impl State {
                 }
                 let sides = [side(before, other), side(&now, lane)];
                 let one = std::ptr::eq(before, &raw const now);
-                let remedy = if one { Remedy::Atomic } else { group.remedy(before, evidence) };
+                let remedy = if one { Remedy::Atomic } else { group.remedy(before, (lane, other), evidence) };
                 let grade = evidence.grade();
                 let race = Race { sides, shared, address: at, grade, remedy, count: 0 };
                 records.add(race, !evidence.flag_like, event);
@@ -402,7 +480,8 @@ impl State {
                         // Behind it, but what its thread has done before it may not be.
                         return true;
                     } else if before.block == this_block
-                        && !before.is(Access::COPY)
+                        && !before.is(Access::COPY | Access::BULK)
+                        && !now.is(Access::BULK)
                         && !before.is_wide()
                         && lanes(mask).all(|lane| before.epoch < group.block.threads[group.thread(lane)].floor)
                     {
@@ -456,6 +535,10 @@ impl State {
 
     /// What a write leaves at its place for those who read from it.
     fn publish(&mut self, access: &WarpAccess<'_>, place: (Memory, u64), mask: u32, strong: Option<(Order, Scope)>) {
+        // Those objects release by phase.
+        if access.object && self.objects.has(place) {
+            return;
+        }
         self.has_objects |= access.object;
         let State { blocks, locations, .. } = self;
         if access.kind == Kind::Read {

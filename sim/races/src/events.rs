@@ -105,6 +105,9 @@ pub struct WarpAccess<'a> {
     pub object: bool,
     /// It is a compare-and-swap: what its thread has read there before was a guess.
     pub compares: bool,
+    /// It is a part of that bulk operation, which the asynchronous proxy carries out: see
+    /// [`MemoryEvents::bulk_completes`].
+    pub bulk: Option<u64>,
 }
 
 /// Lanes of a warp.
@@ -125,6 +128,30 @@ pub enum Meeting {
     Cluster,
     /// The barrier of a cooperative launch.
     Grid,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadOf {
+    /// Linear number of the block.
+    pub block: u32,
+    /// Its number in the block.
+    pub thread: u32,
+}
+
+/// In the number of a bulk operation: threads wait for its group, it reports to no object.
+pub const GROUPED: u64 = 1 << 63;
+
+/// A barrier object (`mbarrier`): the memory and the address.
+pub type ObjectPlace = (Memory, u64);
+
+/// Which memory a fence between the generic and the asynchronous proxy is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proxies {
+    /// Global memory.
+    pub global: bool,
+    /// Shared memory.
+    pub shared: bool,
 }
 
 /// Told of everything that a launch does to memory and to the order of accesses.
@@ -159,4 +186,22 @@ pub trait MemoryEvents: Sync {
     fn copies_awaited(&self, lanes: Lanes, pending: Option<u32>);
     /// The barrier objects at the lanes' addresses learn when the lanes' copies so far are done.
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]);
+    /// A thread has made a barrier object, which begins a life.
+    fn object_begins(&self, thread: ThreadOf, object: ObjectPlace);
+    /// A thread arrives at an object, and releases what it knows to those who pass this phase.
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace);
+    /// The object's phase is over: all have arrived, and all bytes.
+    fn object_turns(&self, object: ObjectPlace);
+    /// A thread has seen that the object's last phase is over.
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace);
+    /// A bulk operation is done: the object has got its bytes in the phase that it is in.
+    fn bulk_completes(&self, operation: u64, object: ObjectPlace);
+    /// A thread has waited for a bulk operation of its own, which is in a group.
+    fn bulk_awaited(&self, thread: ThreadOf, operation: u64);
+    /// Lanes order their proxies: what is behind them in the generic one comes before what comes in
+    /// the asynchronous one.
+    fn proxy_fence(&self, lanes: Lanes, proxies: Proxies);
+    /// Lanes make the barrier objects that they have initialised known to the cluster
+    /// (`fence.mbarrier_init`).
+    fn init_fence(&self, lanes: Lanes);
 }

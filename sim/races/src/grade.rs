@@ -35,6 +35,8 @@ pub(crate) struct Evidence {
     pub(crate) widened: bool,
     /// Both are strong and reach each other, so that the model has no race, but one is volatile.
     pub(crate) flag_like: bool,
+    /// Both write, and nothing is missing but a fence between the proxies.
+    pub(crate) proxies_write: bool,
 }
 
 /// The grade of a race of an atomic operation with a plain read that an atomic operation of the
@@ -54,12 +56,14 @@ impl Evidence {
             || self.mixed_size
             || self.widened
             || self.flag_like
+            || self.proxies_write
             || self.is_volatile && !self.blocks_differ
         {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
             // split at no place that a program can see; data that is volatile where it ought to be
-            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`).
+            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a buffer
+            // that is written through one proxy, then the other, which libraries do without a fence.
             Grade::Possible
         } else if self.is_volatile {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

@@ -25,7 +25,18 @@
 //!   between each and its access. So `__threadfence(); __syncthreads();` by all threads and an
 //!   atomic operation by one of them release what all have written;
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
-//!   through a barrier object or what the thread does next.
+//!   through a barrier object or what the thread does next;
+//! - barrier objects (`mbarrier`) by phase: who arrives releases to those who see the phase over,
+//!   and to nobody before it is;
+//! - the ends of bulk operations (`cp.async.bulk`): for those who see the phase of the object over
+//!   that got their bytes, or for the thread that waits for their group.
+//!
+//! A bulk operation is carried out by the asynchronous proxy, like a thread of its own that begins
+//! where it is issued. What was written through the generic proxy is before it only if a fence
+//! between the proxies is on the way (PTX ISA, "Proxy-preserved base causality order"): clocks
+//! therefore also say what of each thread a fence has made known to that proxy (`clock`). Reads
+//! need no such fence, nor do accesses of barrier objects, nor does what comes behind the end of an
+//! operation ("Completion of cp.async.bulk": an implicit fence).
 //!
 //! A strong write is also before whatever follows a strong read that reads it, or that reads what
 //! read-modify-writes have made of it ("Observation Order"); what its thread did before it is not.
@@ -57,6 +68,8 @@
 //! - Bytes of more than 48 unordered accesses: they are joined to accesses of whole blocks. Where
 //!   such a one says more than was there, a race with it is at most [`Grade::Possible`], and
 //!   [`Inexact`] counts it.
+//! - `fence.mbarrier_init` ends the history of the objects that its thread has initialised.
+//! - Arrivals at barrier objects reach whoever waits there, whatever their scope.
 //! - A release to the device is seen by an acquire of the cluster's scope whichever block made it.
 //! - What one instruction does in a single lane is one access, vectors too.
 
@@ -66,6 +79,7 @@ mod events;
 mod grade;
 mod lanes;
 mod locations;
+mod objects;
 mod pair;
 mod records;
 mod shadow;
@@ -73,6 +87,9 @@ mod simple;
 mod threads;
 
 pub use detector::{Detector, Inexact, Reading};
-pub use events::{Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
+pub use events::{
+    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Strength, ThreadOf,
+    WarpAccess,
+};
 pub use grade::Grade;
 pub use records::{Race, Remedy, Side};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::clock::Known;
-use crate::events::{Kind, LANES, Scope};
+use crate::clock::{AGENT, ALL, Known};
+use crate::events::{GROUPED, Kind, LANES, Scope};
 use crate::grade::Evidence;
+use crate::objects::{Objects, Progress};
 use crate::records::{Remedy, Side};
 use crate::shadow::Access;
 use crate::threads::Block;
@@ -30,7 +31,7 @@ pub(crate) fn side(access: &Access, lane: u32) -> Side {
         site: access.site,
         kind: kind_of(access),
         scope: access.is(Access::STRONG).then(|| scope_of(access.reach)),
-        asynchronous: access.is(Access::COPY),
+        asynchronous: access.is(Access::COPY | Access::BULK),
         block: access.block,
         thread: (!access.is_wide()).then(|| u32::from(access.warp) * LANES as u32 + lane),
     }
@@ -38,7 +39,8 @@ pub(crate) fn side(access: &Access, lane: u32) -> Side {
 
 /// Whether one of two accesses is a plain read and the other an atomic operation.
 pub(crate) fn is_guess(a: &Access, b: &Access) -> bool {
-    let read = |access: &Access| kind_of(access) == Kind::Read && !access.is(Access::STRONG | Access::COPY);
+    let read =
+        |access: &Access| kind_of(access) == Kind::Read && !access.is(Access::STRONG | Access::COPY | Access::BULK);
     let atomic = |access: &Access| kind_of(access) == Kind::Atomic;
     read(a) && atomic(b) || read(b) && atomic(a)
 }
@@ -51,6 +53,11 @@ pub(crate) struct Group<'a> {
     /// What its strong reads have met, though no fence has made it known yet.
     pub(crate) met: Option<Arc<Known>>,
     pub(crate) clusters: &'a FxHashMap<u32, u32>,
+    pub(crate) objects: &'a Objects,
+    /// Of a bulk operation: the memory is shared.
+    pub(crate) shared: bool,
+    /// It operates on a barrier object, which every proxy sees.
+    pub(crate) object: bool,
 }
 
 impl Group<'_> {
@@ -58,8 +65,53 @@ impl Group<'_> {
         usize::from(self.access.warp) * LANES + lane as usize
     }
 
-    /// Whether a thread has an access of before behind it, of a thread of that access.
+    /// Whether a thread has a bulk operation behind it.
+    fn sees_bulk(&self, lane: u32, operation: u64) -> bool {
+        if self.access.is(Access::BULK) && self.access.epoch == operation {
+            return true;
+        }
+        let at = self.thread(lane);
+        let thread = &self.block.threads[at];
+        match self.objects.progress(operation) {
+            None => false,
+            Some(Progress::Reported { block, object, phase }) => thread.known.knows_phase(block, object, phase),
+            Some(Progress::Awaited { block, thread: number, epoch }) => {
+                let same = block == self.access.block;
+                same && (number as usize == at || epoch < thread.floor) || thread.known.knows(block, number, epoch)
+            }
+        }
+    }
+
+    /// Whether the asynchronous proxy, which carries the access out, knows of a write of before.
+    fn crosses(&self, lane: u32, before: &Access, other: u32) -> bool {
+        if !self.access.is(Access::BULK) || !before.is(Access::WRITE) || before.is(Access::BULK) || self.object {
+            return true;
+        }
+        let known = &self.block.threads[self.thread(lane)].known;
+        if before.is_wide() {
+            return (before.block..=before.lanes).all(|block| known.to_proxy(block, ALL, before.epoch, self.shared));
+        }
+        let number = u32::from(before.warp) * LANES as u32 + other;
+        if !before.is(Access::COPY) {
+            return known.to_proxy(before.block, number, before.epoch, self.shared);
+        }
+        let same = before.block == self.access.block;
+        let done = if same { self.block.done_at(number as usize, before.epoch) } else { None };
+        done.is_some_and(|epoch| known.to_proxy(before.block, number, epoch, self.shared))
+            || known.to_proxy(before.block, number | AGENT, before.epoch, self.shared)
+    }
+
+    /// Whether a thread has an access of before behind it, of a thread of that access, and the
+    /// proxy knows of it that carries this one out.
     fn sees(&self, lane: u32, before: &Access, other: u32, met: Option<&Known>) -> bool {
+        if before.is(Access::BULK) {
+            return self.sees_bulk(lane, before.epoch);
+        }
+        self.comes_behind(lane, before, other, met) && self.crosses(lane, before, other)
+    }
+
+    /// The same whatever the proxy.
+    fn comes_behind(&self, lane: u32, before: &Access, other: u32, met: Option<&Known>) -> bool {
         let at = self.thread(lane);
         let thread = &self.block.threads[at];
         let number = u32::from(before.warp) * LANES as u32 + other;
@@ -97,15 +149,17 @@ impl Group<'_> {
     /// The first lane that has not all of an access of before behind it, and that lane.
     pub(crate) fn unordered(&self, before: &Access) -> Option<(u32, u32)> {
         if before.is_wide() {
-            return lanes(self.access.lanes).find(|&lane| !self.sees_all(lane, before)).map(|lane| (lane, 0));
+            let sees = |lane: u32| self.sees_all(lane, before) && self.crosses(lane, before, 0);
+            return lanes(self.access.lanes).find(|&lane| !sees(lane)).map(|lane| (lane, 0));
         }
         let same_warp = (before.block, before.warp) == (self.access.block, self.access.warp);
-        if same_warp && before.lanes == self.access.lanes && before.lanes.is_power_of_two() && !before.is(Access::COPY)
-        {
+        // What others carry out is not in the thread's order.
+        let behind_the_back = before.is(Access::COPY | Access::BULK) || self.access.is(Access::BULK);
+        if same_warp && before.lanes == self.access.lanes && before.lanes.is_power_of_two() && !behind_the_back {
             return None;
         }
         let all = lanes(self.access.lanes).flat_map(|lane| lanes(before.lanes).map(move |other| (lane, other)));
-        let mut all = all.filter(|&(lane, other)| !same_warp || lane != other || before.is(Access::COPY));
+        let mut all = all.filter(|&(lane, other)| !same_warp || lane != other || behind_the_back);
         all.find(|&(lane, other)| !self.sees(lane, before, other, self.met.as_deref()))
     }
 
@@ -136,7 +190,7 @@ impl Group<'_> {
         }
         let first = self.access.lanes.trailing_zeros();
         let thread = &self.block.threads[self.thread(first)];
-        if thread.known.is_empty() && !before.is(Access::COPY) {
+        if thread.known.is_empty() && !before.is(Access::COPY | Access::BULK) && !self.access.is(Access::BULK) {
             // It knows of the block's common past, and of its warp what it has done itself.
             let past = before.block == self.access.block && before.epoch < thread.floor;
             let own = (before.block, before.warp) == (self.access.block, self.access.warp);
@@ -145,6 +199,8 @@ impl Group<'_> {
         let mut covered = 0;
         if (before.block, before.warp) == (self.access.block, self.access.warp)
             && (!before.is(Access::COPY) || self.access.is(Access::COPY))
+            && !before.is(Access::BULK)
+            && !self.access.is(Access::BULK)
         {
             covered = self.access.lanes;
         }
@@ -210,7 +266,12 @@ impl Group<'_> {
         let named = |known: &Arc<Known>| known.names_threads(before.block, before.lanes, before.epoch);
         let plain = |access: &Access| !access.is(Access::STRONG);
         let same_warp = !before.is_wide() && (before.block, before.warp) == (now.block, now.warp);
-        let copies = before.is(Access::COPY) || now.is(Access::COPY);
+        let copies = before.is(Access::COPY | Access::BULK) || now.is(Access::COPY | Access::BULK);
+        let proxies_write = now.is(Access::BULK)
+            && now.is(Access::WRITE)
+            && !before.is(Access::BULK)
+            && before.is(Access::WRITE)
+            && self.comes_behind(lane, before, other, self.met.as_deref());
         Evidence {
             same_value: plain(now)
                 && plain(before)
@@ -222,14 +283,21 @@ impl Group<'_> {
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
             flag_like: false,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
+            proxies_write,
         }
     }
 
-    pub(crate) fn remedy(&self, before: &Access, evidence: Evidence) -> Remedy {
+    pub(crate) fn remedy(&self, before: &Access, (lane, other): (u32, u32), evidence: Evidence) -> Remedy {
         let now = &self.access;
         let both = |flag| now.is(flag) && before.is(flag);
         let cluster = |block: u32| self.clusters.get(&block);
-        if now.is(Access::COPY) || before.is(Access::COPY) {
+        if before.is(Access::BULK) {
+            if before.epoch & GROUPED != 0 { Remedy::AwaitGroup } else { Remedy::AwaitPhase }
+        } else if now.is(Access::BULK) && !before.is_wide() && self.comes_behind(lane, before, other, None) {
+            Remedy::ProxyFence
+        } else if now.is(Access::BULK) && !before.is(Access::WRITE) {
+            Remedy::AwaitUsers
+        } else if now.is(Access::COPY) || before.is(Access::COPY) {
             Remedy::AwaitCopy
         } else if both(Access::STRONG) && !evidence.flag_like {
             Remedy::WiderScope

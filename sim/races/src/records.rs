@@ -40,6 +40,14 @@ pub enum Remedy {
     ClusterBarrier,
     /// A release and an acquire through a flag, or a barrier of the grid.
     ReleaseAcquire,
+    /// A fence between the generic and the asynchronous proxy.
+    ProxyFence,
+    /// A wait for the phase of the barrier object that a bulk operation reports to.
+    AwaitPhase,
+    /// A wait for the group that a bulk operation is in.
+    AwaitGroup,
+    /// A bulk operation that begins when those who use the bytes have arrived.
+    AwaitUsers,
 }
 
 /// Races of two instructions with each other.

@@ -38,6 +38,8 @@ impl Access {
     pub(crate) const COPY: u8 = 32;
     /// All lanes of the warp executed it.
     pub(crate) const WHOLE: u8 = 64;
+    /// The asynchronous proxy carries it out; the epoch is the number of the bulk operation.
+    pub(crate) const BULK: u8 = 128;
 
     pub(crate) const WIDE: u8 = u8::MAX;
 
@@ -114,7 +116,7 @@ fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> 
         let alike = (first.flags | Access::WHOLE, first.reach) == (next.flags | Access::WHOLE, next.reach);
         let joins = next.block <= first.lanes.saturating_add(1);
         let same = joins && first.epoch == next.epoch;
-        if !alike || first.is(Access::COPY) || !(same || force) {
+        if !alike || first.is(Access::COPY | Access::BULK) || !(same || force) {
             history.push(access);
             continue;
         }

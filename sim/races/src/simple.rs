@@ -19,6 +19,7 @@ impl State {
         let shared = access.memory != Memory::Global;
         if access.asynchronous
             || access.object
+            || access.bulk.is_some()
             || !matches!(access.size, 1 | 2 | 4 | 8 | 16)
             || self.has_objects && (shared || access.kind == Kind::Atomic)
         {
@@ -55,7 +56,7 @@ fn kept(access: &WarpAccess<'_>, block: &Block, flags: u8) -> Access {
 
 /// Whether an access is plain, and of single warps.
 fn is_plain(access: &Access) -> bool {
-    access.flags & (Access::STRONG | Access::COPY) == 0 && !access.is_wide()
+    access.flags & (Access::STRONG | Access::COPY | Access::BULK) == 0 && !access.is_wide()
 }
 
 /// Reads, a group of lanes at one address at a time. Returns the lanes that are left.

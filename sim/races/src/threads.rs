@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::clock::{AGENT, Known, Snapshot, Span, join, join_all, union};
-use crate::events::{LANES, Lanes, Meeting, Scope};
+use crate::events::{LANES, Lanes, Meeting, Proxies, Scope};
 
 /// Bits of an epoch below the generation.
 const GENERATION: u32 = 32;
@@ -300,6 +300,20 @@ impl Block {
     }
 
     pub(crate) fn meeting_passes(&mut self, thread: usize, known: &Arc<Known>) {
+        self.learns(thread, known);
+    }
+
+    /// A thread orders its proxies.
+    pub(crate) fn proxy_fence(&mut self, thread: usize, proxies: Proxies) {
+        let clock = self.snapshot(thread).clock();
+        let mut spans = if proxies.shared { clock.fenced(true) } else { Vec::new() };
+        spans.extend(if proxies.global { clock.fenced(false) } else { Vec::new() });
+        Arc::make_mut(&mut self.threads[thread].known).learn(spans);
+        self.threads[thread].released();
+    }
+
+    /// A thread learns what others have released.
+    pub(crate) fn learns(&mut self, thread: usize, known: &Arc<Known>) {
         let number = self.number;
         self.threads[thread].learn(number, known);
     }

@@ -1,8 +1,8 @@
 //! A way to write down what threads do: events by thread, each told to a detector.
 
 use sim_races::{
-    Detector, Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Race, Reading, Remedy, Scope, Strength,
-    WarpAccess,
+    Detector, Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Proxies, Race, Reading, Remedy, Scope,
+    Strength, ThreadOf, WarpAccess,
 };
 
 pub const GLOBAL: Memory = Memory::Global;
@@ -106,7 +106,69 @@ impl Script {
             asynchronous,
             object,
             compares: self.compares,
+            bulk: None,
         });
+    }
+
+    /// A part of a bulk operation.
+    pub fn bulk(&mut self, thread: Thread, operation: u64, (memory, at): (Memory, u64), kind: Kind) {
+        self.site += 1;
+        let lanes = Script::lanes(thread);
+        self.detector.access(&WarpAccess {
+            block: lanes.block,
+            warp: lanes.warp,
+            lanes: lanes.mask,
+            executing: lanes.mask,
+            site: self.site,
+            memory,
+            addresses: &[at; LANES],
+            size: 4,
+            kind,
+            strength: Strength::Plain,
+            unchanged: 0,
+            alike: false,
+            asynchronous: false,
+            object: false,
+            compares: false,
+            bulk: Some(operation),
+        });
+    }
+
+    fn thread_of((block, thread): Thread) -> ThreadOf {
+        ThreadOf { block, thread }
+    }
+
+    /// `mbarrier.init`, without the write.
+    pub fn object_begins(&mut self, thread: Thread, at: u64) {
+        self.detector.object_begins(Script::thread_of(thread), (Memory::Shared(thread.0), at));
+    }
+
+    pub fn object_arrives(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at));
+    }
+
+    pub fn object_turns(&mut self, of: u32, at: u64) {
+        self.detector.object_turns((Memory::Shared(of), at));
+    }
+
+    pub fn object_passes(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at));
+    }
+
+    pub fn bulk_completes(&mut self, operation: u64, of: u32, at: u64) {
+        self.detector.bulk_completes(operation, (Memory::Shared(of), at));
+    }
+
+    pub fn bulk_awaited(&mut self, thread: Thread, operation: u64) {
+        self.detector.bulk_awaited(Script::thread_of(thread), operation);
+    }
+
+    pub fn proxy_fence(&mut self, thread: Thread, global: bool, shared: bool) {
+        self.detector.proxy_fence(Script::lanes(thread), Proxies { global, shared });
+    }
+
+    pub fn init_fence(&mut self, thread: Thread) {
+        self.detector.init_fence(Script::lanes(thread));
     }
 
     pub fn write(&mut self, thread: Thread, at: u64) {

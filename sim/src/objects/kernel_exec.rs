@@ -362,6 +362,16 @@ fn workers() -> usize {
     *WORKERS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(8))
 }
 
+/// When a kernel's bulk operations are carried out: the schedule says it as of all other work.
+fn bulk_timing() -> interp::BulkTiming {
+    let config = crate::config::get_or_default();
+    match config.schedule {
+        config::Schedule::Eager | config::Schedule::InOrder => interp::BulkTiming::AtOnce,
+        config::Schedule::LateFirst => interp::BulkTiming::Late,
+        config::Schedule::Random => interp::BulkTiming::Random(config.seed),
+    }
+}
+
 /// Runs one grid. Returns what it launched.
 fn one_grid(
     function: &Function,
@@ -388,6 +398,7 @@ fn one_grid(
         params: launch.params.clone(),
         cooperative: launch.cooperative,
         compile: crate::config::get_or_default().compile,
+        bulk: bulk_timing(),
         native: crate::NATIVE,
         ..interp::Launch::default()
     };
@@ -448,7 +459,7 @@ fn one_grid(
             FaultKind::Assert => CUresult::ERROR_ASSERT,
             FaultKind::BadCall(_) => CUresult::ERROR_INVALID_PC,
             FaultKind::StackOverflow => CUresult::ERROR_HARDWARE_STACK_ERROR,
-            FaultKind::Deadlock(_) => CUresult::ERROR_LAUNCH_TIMEOUT,
+            FaultKind::Deadlock(_) | FaultKind::Phase { .. } => CUresult::ERROR_LAUNCH_TIMEOUT,
             FaultKind::BadLaunch(_) => CUresult::ERROR_INVALID_VALUE,
             FaultKind::Unsupported(_) => CUresult::ERROR_NOT_SUPPORTED,
             FaultKind::Texture(_) | FaultKind::Cancelled => CUresult::ERROR_LAUNCH_FAILED,

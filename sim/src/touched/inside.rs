@@ -212,6 +212,10 @@ impl Grid {
                 Remedy::Atomic => 4,
                 Remedy::ClusterBarrier => 5,
                 Remedy::ReleaseAcquire => 6,
+                Remedy::ProxyFence => 7,
+                Remedy::AwaitPhase => 8,
+                Remedy::AwaitGroup => 9,
+                Remedy::AwaitUsers => 10,
             },
         }
     }

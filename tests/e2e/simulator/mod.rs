@@ -17,6 +17,7 @@ mod locks;
 mod measured;
 mod modern_calls;
 mod passed_pointers;
+mod pipelines;
 mod refusals;
 mod replaced_files;
 mod replayed;

@@ -176,6 +176,14 @@ numbered! {
         ClusterBarrier = 5,
         /// A release and an acquire, or a barrier of the grid.
         ReleaseAcquire = 6,
+        /// A fence between the generic and the asynchronous proxy.
+        ProxyFence = 7,
+        /// A wait for the phase of the barrier object that a bulk operation reports to.
+        AwaitPhase = 8,
+        /// A wait for the group that a bulk operation is in.
+        AwaitGroup = 9,
+        /// A bulk operation that begins when those who use the bytes have arrived.
+        AwaitUsers = 10,
     }
 }
 
@@ -396,7 +404,7 @@ mod tests {
         };
         for (field, error) in [
             ("InsideGrade", of(InsideRace { grade: 4, ..RACE }, &two, &FRAMES)),
-            ("InsideRemedy", of(InsideRace { remedy: 7, ..RACE }, &two, &FRAMES)),
+            ("InsideRemedy", of(InsideRace { remedy: 11, ..RACE }, &two, &FRAMES)),
             ("shared", of(InsideRace { shared: 2, ..RACE }, &two, &FRAMES)),
             ("text", of(InsideRace { variable: 3, ..RACE }, &two, &FRAMES)),
             ("sides", of(RACE, &two[..1], &FRAMES)),

@@ -282,6 +282,50 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
             format!("The threads are of two blocks of one cluster, and no barrier of the cluster is {between}."),
             vec![format!("cooperative_groups::this_cluster().sync();  // {between}")],
         ),
+        InsideRemedy::ProxyFence => (
+            format!(
+                "One is an access of the generic proxy, the other a bulk operation of the asynchronous proxy, and no fence \
+                 between the two proxies is {between}."
+            ),
+            vec![
+                format!(
+                    "cuda::ptx::fence_proxy_async(...)  // fence.proxy.async, behind {first}, by each thread that writes"
+                ),
+                format!("__syncthreads();  // or another barrier behind the fence, before {then}"),
+            ],
+        ),
+        InsideRemedy::AwaitPhase => (
+            format!(
+                "One of the two is a bulk operation that reports to a barrier object (mbarrier), and the end of that phase \
+                 is not awaited {between}."
+            ),
+            vec![format!(
+                "cuda::ptx::mbarrier_try_wait_parity(...)  // {between}, until it is true, for the phase that gets the bytes"
+            )],
+        ),
+        InsideRemedy::AwaitGroup => (
+            format!(
+                "One of the two is a bulk operation of a group, and the end of that group is not awaited {between}."
+            ),
+            vec![
+                format!(
+                    "cuda::ptx::cp_async_bulk_wait_group_read(...)  // {between}, by the thread that issues it; without \
+                     _read where the bytes that it writes are used"
+                ),
+                "__syncthreads();  // behind it, where another thread accesses the bytes".to_owned(),
+            ],
+        ),
+        InsideRemedy::AwaitUsers => (
+            format!(
+                "A bulk operation overwrites bytes that a thread may still read: that thread has not arrived anywhere \
+                 {between}."
+            ),
+            vec![
+                format!("cuda::ptx::mbarrier_arrive(...)  // behind {first}, by each thread that reads"),
+                format!("cuda::ptx::mbarrier_try_wait_parity(...)  // before {then}, by the thread that issues it"),
+                format!("__syncthreads();  // or {between}"),
+            ],
+        ),
         InsideRemedy::ReleaseAcquire if adds => (
             format!("The threads are of different blocks, which nothing orders {between}."),
             vec![format!("atomicAdd(...)  // or another atomic operation in place of both, at {first}")],
@@ -306,7 +350,8 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
         ),
         KernelGrade::Possible => facts.push(
             "The lanes executed together, an access is volatile, a compare-and-swap checks what was read, or the two have \
-             different sizes: many devices order that, and the memory model does not promise it."
+             different sizes, or two writes through different proxies lack only the fence: many devices order that, and \
+             the memory model does not promise it."
                 .to_owned(),
         ),
         KernelGrade::Likely => facts.push(

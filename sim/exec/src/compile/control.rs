@@ -7,7 +7,7 @@ use super::{Op, bits};
 use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::compile::load_store::named_scope;
-use crate::exec::control::{NO_SCOPE, fence_scope};
+use crate::exec::control::{NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope};
 use crate::exec::warp_sync;
 use crate::operations::build;
 use crate::program::{ArgumentHome, CallSite, Pred, Sem, Slot};
@@ -39,7 +39,13 @@ impl<'m> Scope<'_, 'm> {
                 let between_proxies = op.has("proxy") || op.parts.iter().any(|part| part.starts_with("proxy"));
                 let sc = op.name() == "membar" || op.has("sc");
                 let scope = named_scope(op).filter(|_| !between_proxies);
-                let scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc, op.has("sys")));
+                let mut scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc, op.has("sys")));
+                if between_proxies && op.parts.iter().any(|part| part == "async" || part.starts_with("async::")) {
+                    let shared = op.parts.iter().any(|part| part.starts_with("shared"));
+                    scope |= if op.has("global") || !shared { PROXIES_GLOBAL } else { 0 };
+                    scope |= if op.has("global") { 0 } else { PROXIES_SHARED };
+                }
+                scope |= if op.has("mbarrier_init") { OF_INITS } else { 0 };
                 self.emit(build::Fence { scope });
             }
             "nanosleep" => self.emit(build::GiveWay {}),

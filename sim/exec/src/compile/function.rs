@@ -237,6 +237,7 @@ impl<'c, 'm> Scope<'c, 'm> {
         if self.control(op, operands)?
             || self.memory(op, operands)?
             || self.matrix(op, operands)?
+            || self.barrier_objects(op, operands)?
             || self.simd(op, operands)?
             || self.integer(op, operands)?
             || self.floating(op, operands)?

@@ -1,33 +1,17 @@
-//! Instruction families of matrices (`mma`, `wmma`, `ldmatrix`) and of `mbarrier` with its copies.
+//! Instruction families of matrices (`mma`, `wmma`, `ldmatrix`).
 
 use device_code::ptx::{Operand, Type};
 
 use super::Op;
-use crate::compile::function::{Result, SCRATCH, Scope};
-use crate::compile::load_store::{atomic, space_of};
-use crate::exec::load_store::{GLOBAL, SHARED};
+use crate::compile::function::{Result, Scope};
+use crate::compile::load_store::space_of;
+use crate::exec::load_store::SHARED;
+use crate::exec::matrix::group_product::{GroupFactor, GroupForm};
 use crate::exec::matrix::narrow::NarrowForm;
 use crate::exec::matrix::sparse::{Factor, SparseForm};
 use crate::exec::matrix::{Element, Form};
-use crate::exec::mbarrier;
-use crate::exec::tensor;
 use crate::operations::build;
 use crate::program::Slot;
-
-/// The types of elements, by their numbers in tensor maps.
-const TILE_TYPES: [Type; 11] = [
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::S32,
-    Type::U64,
-    Type::S64,
-    Type::F16,
-    Type::F32,
-    Type::F32,
-    Type::F64,
-    Type::Bf16,
-];
 
 fn element(name: &str) -> Option<Element> {
     Some(match name {
@@ -85,11 +69,11 @@ impl<'m> Scope<'_, 'm> {
             "wmma" if op.has("mma") => self.mma(op, operands, true)?,
             "wmma" => self.fragment(op, operands)?,
             "ldmatrix" | "stmatrix" => self.matrix_rows(op, operands)?,
+            "wgmma" => self.group_product(op, operands)?,
             "movmatrix" => {
                 let (a, d) = (self.src(operands.get(1), Type::B32)?, self.dst(operands.first())?);
                 self.emit(build::Transpose { a, d });
             }
-            "mbarrier" => self.mbarrier(op, operands)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -186,6 +170,90 @@ impl<'m> Scope<'_, 'm> {
         Ok(())
     }
 
+    /// `wgmma`.
+    fn group_product(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        match op.part(1) {
+            // What came before is there at once.
+            "fence" => self.emit(build::Nothing {}),
+            "commit_group" => self.emit(build::CommitProducts {}),
+            "wait_group" => {
+                let Some(&Operand::Int(groups)) = operands.first() else { return self.misfit() };
+                self.emit(build::AwaitProducts { pending: groups as u32 });
+            }
+            "mma_async" if !op.has("sp") => return self.product_of_group(op, operands),
+            _ => return self.unsupported(op),
+        }
+        Ok(())
+    }
+
+    /// `wgmma.mma_async`.
+    fn product_of_group(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        let of_group = |part: &String| match part.as_str() {
+            "e4m3" => Some(GroupFactor::Eight(3)),
+            "e5m2" => Some(GroupFactor::Eight(2)),
+            name => element(name).map(GroupFactor::Whole),
+        };
+        let types: Vec<GroupFactor> = op.parts.iter().filter_map(of_group).collect();
+        let (Some([64, n, k]), &[GroupFactor::Whole(sum), a, b]) = (shape(op), &types[..]) else {
+            return self.unsupported(op);
+        };
+        let whole = |element| GroupFactor::Whole(element);
+        let is_eight = |factor| matches!(factor, GroupFactor::Eight(_));
+        let is_int = |factor| factor == whole(Element::S8) || factor == whole(Element::U8);
+        let fits = match sum {
+            Element::F32 if a == b => {
+                [Element::F16, Element::Bf16, Element::Tf32].map(whole).contains(&a) || is_eight(a)
+            }
+            Element::F16 if a == b => a == whole(Element::F16) || is_eight(a),
+            Element::F32 | Element::F16 => is_eight(a) && is_eight(b),
+            Element::S32 => is_int(a) && is_int(b),
+            _ => false,
+        };
+        if !fits || k * a.size() != 32 || !n.is_multiple_of(8) || !(8..=256).contains(&n) {
+            return self.unsupported(op);
+        }
+        let registers = matches!(operands.get(1), Some(Operand::Vector(_)));
+        let number = |at: usize| match operands.get(at) {
+            Some(&Operand::Int(value)) => Some(value),
+            _ => None,
+        };
+        // Sums, factors, whether the sums of before are added; then signs, then transpositions: of
+        // the factors in shared memory.
+        let signs = if sum == Element::S32 { [Some(1), Some(1)] } else { [number(4), number(5)] };
+        let halves = a.size() == 2;
+        let transposed = match (halves, registers) {
+            (false, _) => [Some(0), Some(0)],
+            (true, true) => [Some(0), number(6)],
+            (true, false) => [number(6), number(7)],
+        };
+        let ([Some(sign_a), Some(sign_b)], [Some(trans_a), Some(trans_b)]) = (signs, transposed) else {
+            return self.misfit();
+        };
+        let form = GroupForm {
+            factors: [a, b],
+            sum,
+            n,
+            registers,
+            negate: [(sign_a as i64) < 0, (sign_b as i64) < 0],
+            transpose: [trans_a != 0, trans_b != 0],
+            saturate: op.has("satfinite"),
+        };
+        let mut slots = self.slots(operands.first(), Type::B32, true)?;
+        if slots.len() != form.sums() {
+            return self.misfit();
+        }
+        let first = self.slots(operands.get(1), if registers { Type::B32 } else { Type::B64 }, false)?;
+        if first.len() != if registers { 4 } else { 1 } {
+            return self.misfit();
+        }
+        slots.extend(first);
+        slots.push(self.src(operands.get(2), Type::B64)?);
+        let keep = self.src_pred(operands.get(3))?;
+        let slots = self.list(&slots);
+        self.emit(build::MultiplyGroup { keep, slots, form: form.pack() });
+        Ok(())
+    }
+
     /// `wmma.load` and `wmma.store`.
     fn fragment(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         let Some([m, n, k]) = shape(op) else { return self.unsupported(op) };
@@ -244,168 +312,4 @@ impl<'m> Scope<'_, 'm> {
         self.emit(build::MatrixRows { address, from, into, offset, store, transposed });
         Ok(())
     }
-
-    fn mbarrier(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        let one = self.c.constant(1);
-        let what = op.part(1);
-        match what {
-            "inval" => self.emit(build::Nothing {}),
-            "pending_count" => {
-                let d = self.dst(operands.first())?;
-                let a = self.src(operands.get(1), Type::B64)?;
-                self.emit(build::MbarrierPending { state: a, d });
-            }
-            "test_wait" | "try_wait" => {
-                let p = self.dst_pred(operands.first())?;
-                let parity = op.has("parity");
-                let (address, offset, space) = self.address(operands.get(1), SHARED)?;
-                let phase = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
-                let space = space_for(op, space);
-                let parity = u32::from(parity);
-                self.emit(build::MbarrierTest { address, phase, p, offset, space, parity });
-            }
-            "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
-                let returns = what.starts_with("arrive") && !matches!(operands.first(), Some(Operand::Memory(..)));
-                let d = if returns { self.dst(operands.first())? } else { SCRATCH };
-                let rest = &operands[usize::from(returns)..];
-                let (address, offset, space) = self.address(rest.first(), SHARED)?;
-                let number = match rest.get(1) {
-                    Some(operand) => self.src(Some(operand), Type::B32)?,
-                    None => one,
-                };
-                let what = match what {
-                    "init" => mbarrier::INIT,
-                    "arrive" if op.has("expect_tx") => mbarrier::ARRIVE_EXPECT,
-                    "arrive" => mbarrier::ARRIVE,
-                    "arrive_drop" if op.has("expect_tx") => return self.unsupported(op),
-                    "arrive_drop" => mbarrier::ARRIVE_DROP,
-                    "expect_tx" => mbarrier::EXPECT,
-                    _ => mbarrier::COMPLETE,
-                };
-                let space = space_for(op, space);
-                self.emit(build::MbarrierOperate { address, number, d, offset, space, what });
-            }
-            _ => return self.unsupported(op),
-        }
-        Ok(())
-    }
-
-    /// `cp.async.bulk` without tensors, and `cp.async.mbarrier.arrive`.
-    pub(super) fn bulk(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        if op.has("mbarrier") {
-            // What was copied is there already: with its own arrival counted in, nothing changes.
-            let (address, offset, space) = self.address(operands.first(), SHARED)?;
-            let number = self.c.constant(u64::from(op.has("noinc")));
-            let what = mbarrier::COPIES_ARRIVE;
-            self.emit(build::MbarrierOperate { address, number, d: SCRATCH, offset, space, what });
-            return Ok(());
-        }
-        if op.has("commit_group") || op.has("wait_group") || op.has("prefetch") {
-            self.emit(build::Nothing {});
-            return Ok(());
-        }
-        if op.has("tensor") {
-            return self.tile(op, operands);
-        }
-        if op.part(1) == "reduce" {
-            return self.bulk_reduce(op, operands);
-        }
-        // Both ways arrive at a barrier; the way out is waited for by groups, and what was copied
-        // is there at once.
-        let way = match (op.part(3), op.part(4)) {
-            ("shared" | "shared::cta" | "shared::cluster", "global") => mbarrier::INWARD,
-            ("shared::cluster", "shared" | "shared::cta") => mbarrier::ACROSS,
-            ("global", "shared" | "shared::cta") => mbarrier::OUTWARD,
-            _ => return self.unsupported(op),
-        };
-        let to = self.whole_address(operands.first())?;
-        let from = self.whole_address(operands.get(1))?;
-        let size = self.src(operands.get(2), Type::B32)?;
-        let barrier = if way == mbarrier::OUTWARD { None } else { Some(self.whole_address(operands.get(3))?) };
-        let blocks = match op.has("multicast::cluster") {
-            true => self.src(operands.get(4), Type::B16)?,
-            false => Slot::NONE,
-        };
-        self.emit(build::BulkCopy { to, from, size, blocks, barrier, direction: way });
-        Ok(())
-    }
-
-    /// An address with its offset in one row.
-    fn whole_address(&mut self, operand: Option<&'m Operand>) -> Result<Slot> {
-        let (slot, offset, _) = self.address(operand, SHARED)?;
-        if offset == 0 {
-            return Ok(slot);
-        }
-        let constant = self.c.constant(offset);
-        let sum = self.temporary();
-        self.emit(crate::exec::per_lane::op2(|a: u64, b: u64| a.wrapping_add(b)).of([slot, constant]).to(sum));
-        Ok(sum)
-    }
-
-    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
-    fn tile(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        let other_mode = |part: &String| part.starts_with("im2col") || part.starts_with("tile::");
-        if op.parts.iter().any(other_mode) || op.has("multicast::cluster") || op.has("cta_group::2") {
-            return self.unsupported(op);
-        }
-        let Some(at) = op.parts.iter().position(|part| part == "tensor") else { return self.unsupported(op) };
-        let is_shared = |part: &str| matches!(part, "shared" | "shared::cta" | "shared::cluster");
-        let (to, from) = (op.part(at + 2), op.part(at + 3));
-        let reduces = op.part(1) == "reduce";
-        let (what, map, shared) = match (is_shared(to), is_shared(from)) {
-            (true, false) if !reduces => (tensor::LOAD, operands.get(1), operands.first()),
-            (false, true) if reduces => (tensor::REDUCE, operands.first(), operands.get(1)),
-            (false, true) => (tensor::STORE, operands.first(), operands.get(1)),
-            _ => return self.unsupported(op),
-        };
-        let Some(Operand::MemoryList(list)) = map else { return self.misfit() };
-        let mut coordinates = Vec::new();
-        for part in &list.2 {
-            for element in self.elements(Some(part)) {
-                coordinates.push(self.src(Some(element), Type::S32)?);
-            }
-        }
-        if op.part(at + 1) != format!("{}d", coordinates.len()) {
-            return self.misfit();
-        }
-        // A map says itself how many axes it has: one with more is not read past the list.
-        coordinates.resize(5, self.c.constant(0));
-        let (map, shared) = (self.whole_address(map)?, self.whole_address(shared)?);
-        let barrier = if what == tensor::LOAD { self.whole_address(operands.get(2))? } else { Slot::NONE };
-        let mut reduction = 0;
-        if reduces {
-            // The type of the elements is the map's: an operation for each.
-            reduction = self.c.program.reductions.len() as u32;
-            self.c.program.reductions.extend(TILE_TYPES.map(|ty| atomic(op, ty)));
-        }
-        let (element, operand) = (self.temporary(), self.temporary());
-        self.emit(build::TensorTile { map, shared, barrier, coordinates, element, operand, what, reduction });
-        Ok(())
-    }
-
-    /// `cp.reduce.async.bulk`: to global memory in groups, to shared memory with a barrier. Both
-    /// are done at once.
-    fn bulk_reduce(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        let space = match (op.part(4), op.part(5)) {
-            ("global", "shared::cta" | "shared") => GLOBAL,
-            ("shared::cluster", "shared::cta" | "shared") => SHARED,
-            _ => return self.unsupported(op),
-        };
-        let Some(ty) = op.ty() else { return self.unsupported(op) };
-        let Some(update) = atomic(op, ty) else { return self.unsupported(op) };
-        let (to, from) = (self.whole_address(operands.first())?, self.whole_address(operands.get(1))?);
-        let size = self.src(operands.get(2), Type::B32)?;
-        let barrier = if space == SHARED { self.whole_address(operands.get(3))? } else { Slot::NONE };
-        let (element, operand) = (self.temporary(), self.temporary());
-        let reduction = self.c.program.reductions.len() as u32;
-        self.c.program.reductions.push(Some(update));
-        let bytes = ty.size();
-        self.emit(build::BulkReduce { to, from, size, barrier, element, operand, reduction, space, bytes });
-        Ok(())
-    }
-}
-
-/// An address without a space in the opcode is a generic one.
-fn space_for(op: Op<'_>, found: u32) -> u32 {
-    if space_of(op) == SHARED { found } else { space_of(op) }
 }

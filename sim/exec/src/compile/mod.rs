@@ -3,11 +3,13 @@
 //!
 //! `layout` places parameters and shared memory. `function` compiles one function and hands each
 //! instruction to its family, one file a family: `int` (with `bits` and `simd`), `float`, `half`,
-//! `convert`, `load_store`, `texture`, `matrix`, `control`. The families write the functions of
-//! [`super::exec`] into the instructions. This file, `function` and `control` know each other: the
-//! table of families is here, and a family emits into the function that is being compiled.
+//! `convert`, `load_store`, `texture`, `matrix`, `bulk`, `control`. The families write the
+//! functions of [`super::exec`] into the instructions. This file, `function` and `control` know
+//! each other: the table of families is here, and a family emits into the function that is being
+//! compiled.
 
 pub(crate) mod bits;
+mod bulk;
 mod control;
 pub(crate) mod convert;
 mod float;

@@ -1,6 +1,6 @@
 //! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
-use sim_races::Scope;
+use sim_races::{Proxies, Scope};
 
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, SMS};
@@ -85,8 +85,19 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
 pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     let scope = operands::Fence::of(i).scope();
+    if scope & (PROXIES_GLOBAL | PROXIES_SHARED | OF_INITS) != 0 {
+        let proxies = Proxies { global: scope & PROXIES_GLOBAL != 0, shared: scope & PROXIES_SHARED != 0 };
+        w.tell_lanes(mask, |events, lanes| {
+            if proxies.global || proxies.shared {
+                events.proxy_fence(lanes, proxies);
+            }
+            if scope & OF_INITS != 0 {
+                events.init_fence(lanes);
+            }
+        });
+    }
     if w.env.observing
-        && let Some(&reach) = Scope::ALL.get((scope & !(SEQUENTIAL | OF_SYSTEM)) as usize)
+        && let Some(&reach) = Scope::ALL.get((scope & 3) as usize)
     {
         w.tell_lanes(mask, |events, lanes| events.fence(lanes, reach, scope & SEQUENTIAL != 0));
         w.tell_order(OrderEvent::Fence(match reach {
@@ -115,6 +126,13 @@ pub(crate) const fn fence_scope(scope: Scope, sc: bool, system: bool) -> u32 {
 
 const SEQUENTIAL: u32 = 4;
 const OF_SYSTEM: u32 = 8;
+
+/// The fence is between the generic and the asynchronous proxy, in global and in shared memory.
+pub(crate) const PROXIES_GLOBAL: u32 = 16;
+pub(crate) const PROXIES_SHARED: u32 = 32;
+
+/// It makes barrier objects known that were initialised (`fence.mbarrier_init`).
+pub(crate) const OF_INITS: u32 = 64;
 
 /// The scope of a fence between proxies.
 pub(crate) const NO_SCOPE: u32 = Scope::ALL.len() as u32;

@@ -2,6 +2,7 @@
 //! than what the hardware promises.
 
 pub(super) mod fragment_words;
+pub(crate) mod group_product;
 pub(crate) mod narrow;
 pub(crate) mod sparse;
 pub(super) mod whole_product;

@@ -236,18 +236,20 @@ macro_rules! for_each_operation {
                 space: Word(Z[0..4]), parity: Word(Y)
             ], {};
             MbarrierPending = mbarrier::pending, Kind::Stop, [rest: Any, state: Read(A), d: Write(D)], {};
-            BulkCopy = mbarrier::bulk_copy, Kind::Stop, [
+            BulkCopy = bulk::copy, Kind::Stop, [
                 rest: Any, to: Read(A), from: Read(B), size: Read(C), blocks: Read(D),
                 barrier: Read(X) if |i| i.fields.y != OUTWARD, direction: Word(Y)
             ], {};
             /// `element` and `operand` are where the operation of an element finds these two.
-            BulkReduce = mbarrier::bulk_reduce, Kind::Stop, [
+            BulkReduce = bulk::reduce, Kind::Stop, [
                 rest: Any, to: Read(A), from: Read(B), size: Read(C), barrier: Read(X[16..48]),
                 element: Write(D), operand: Write(Z), reduction: Word(Y), space: Word(X[0..4]),
                 bytes: Word(X[4..12])
             ], {};
+            CommitBulk = bulk::commit, Kind::Stop, [], {};
+            AwaitBulk = bulk::wait, Kind::Stop, [pending: Word(Y), read: Word(Z)], {};
             TensorTile = tensor::tile, Kind::Stop, [
-                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(5)),
+                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(6)),
                 element: Write(D), operand: Write(Z), what: Word(X[0..4]),
                 reduction: Word(X[32..64])
             ], {};
@@ -348,6 +350,11 @@ macro_rules! for_each_operation {
             ], { whole: Whole::Call, narrow: |i| i.fields.x >> 12 & 7 != matrix::Element::F64 as u64 };
             /// How many rows each has says `form`; the first is `slots` of the program.
             MultiplySparse = multiply_sparse, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)], {};
+            /// `wgmma`: how many rows each has says `form`; the first is `slots` of the program.
+            MultiplyGroup = group_product::multiply, Kind::Stop,
+                [rest: Any, keep: Test(C), slots: Word(Y), form: Long(X)], {};
+            CommitProducts = group_product::commit, Kind::Stop, [], {};
+            AwaitProducts = group_product::wait, Kind::Stop, [pending: Word(Y)], {};
             MultiplyNarrow = multiply_narrow, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)],
                 { whole: Whole::Interpreted };
             /// `ldmatrix` and `stmatrix`.

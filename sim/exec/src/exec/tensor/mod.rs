@@ -2,22 +2,25 @@
 
 pub mod map;
 
+use crate::bulk_work::{Move, Source};
+use crate::exec::bulk::{UNIT, begin, element_update, number_of, push, report_to, targets, there};
 use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
-use crate::exec::mbarrier::{bytes_came, element_update};
 use crate::exec::tensor::map::{SIZE, TensorMap};
 use crate::exec::told;
 use crate::exec::told::strength::PLAIN;
 use crate::exec::{refused, unsupported};
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
-use crate::program::{Inst, LANES, Next};
+use crate::program::{Inst, LANES, Next, Slot};
 use crate::warp::Warp;
 
 /// What [`tile`] does: from global to shared memory, the other way, and the other way by atomic
-/// operations, one for each type of elements, of which the program has a list.
+/// operations, one for each type of elements, of which the program has a list. And from global
+/// memory to several blocks of the cluster.
 pub(crate) const LOAD: u32 = 0;
 pub(crate) const STORE: u32 = 1;
 pub(crate) const REDUCE: u32 = 2;
+pub(crate) const LOAD_TO_BLOCKS: u32 = 3;
 
 /// The bytes of a map, which may lie among the parameters.
 fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, FaultKind> {
@@ -30,8 +33,8 @@ fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, Faul
     TensorMap::decode(&bytes).ok_or_else(|| unsupported(w, "a tensor map that the simulated driver did not encode"))
 }
 
-/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, at once: the map, the tile in
-/// shared memory, and the coordinates of its first element. A load tells the barrier.
+/// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`: the map, the tile in shared memory,
+/// and the coordinates of its first element. A load reports to the barrier.
 #[inline(never)]
 pub(crate) fn tile(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
@@ -44,18 +47,20 @@ pub(crate) fn tile(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Result<Next, FaultKind> {
-    let address = w.get(i.map(), lane);
-    let map = map_at(w, address, lane)?;
-    let coordinates = i.coordinates(w.env.program);
-    let mut first = [0i64; 5];
-    for (axis, coordinate) in first[..map.rank].iter_mut().enumerate() {
-        *coordinate = i64::from(w.get(coordinates[axis], lane) as u32 as i32);
-    }
+/// Bytes of a tile that are side by side on both sides: the address in shared memory, and in global
+/// memory if they are inside the tensor.
+struct Piece {
+    shared: u64,
+    global: Option<u64>,
+    size: u32,
+}
+
+/// The pieces of a tile, none longer than a unit of [`UNIT`] bytes.
+fn pieces(map: &TensorMap, first: &[i64; 5], shared: u64) -> Vec<Piece> {
     let (counts, element) = (map.counts(), map.tensor.element);
-    let shared = w.get(i.shared(), lane);
     let inside = |axis: usize, at: i64| (0..map.tensor.sizes[axis] as i64).contains(&at);
     let rows: u32 = counts[1..].iter().product();
+    let mut pieces: Vec<Piece> = Vec::new();
     for row in 0..rows {
         let (mut rest, mut base, mut is_inside) = (row, map.tensor.address as i64, true);
         for axis in 1..5 {
@@ -64,71 +69,143 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
             is_inside &= inside(axis, at);
             base += at * map.tensor.strides[axis - 1] as i64;
         }
-        // What of the row lies inside the tensor.
-        let low = (-first[0]).clamp(0, i64::from(counts[0]));
-        let high = (map.tensor.sizes[0] as i64 - first[0]).clamp(low, i64::from(counts[0]));
-        let (low, high) = if is_inside { (low, high) } else { (0, 0) };
-        let there = |n: i64| (base + (first[0] + n) * element as i64) as u64;
         for n in 0..i64::from(counts[0]) {
-            let place = map.swizzled(shared + (u64::from(row) * u64::from(counts[0]) + n as u64) * element);
-            let is_there = (low..high).contains(&n);
-            match one_element(w, i, lane, &map, place, is_there.then(|| there(n)))? {
+            let linear = shared + (u64::from(row) * u64::from(counts[0]) + n as u64) * element;
+            let there = is_inside && inside(0, first[0] + n);
+            let global = there.then(|| (base + (first[0] + n) * element as i64) as u64);
+            let place = map.swizzled(linear);
+            if let Some(last) = pieces.last_mut()
+                && n > 0
+                && last.shared / u64::from(UNIT) == place / u64::from(UNIT)
+                && last.shared + u64::from(last.size) == place
+                && last.global.map(|at| at + u64::from(last.size)) == global
+            {
+                last.size += element as u32;
+            } else {
+                pieces.push(Piece { shared: place, global, size: element as u32 });
+            }
+        }
+    }
+    pieces
+}
+
+fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Result<Next, FaultKind> {
+    let address = w.get(i.map(), lane);
+    let map = map_at(w, address, lane)?;
+    let coordinates = i.coordinates(w.env.program);
+    let mut first = [0i64; 5];
+    for (axis, coordinate) in first[..map.rank].iter_mut().enumerate() {
+        *coordinate = i64::from(w.get(coordinates[axis], lane) as u32 as i32);
+    }
+    let loads = matches!(i.what(), LOAD | LOAD_TO_BLOCKS);
+    let pieces = pieces(&map, &first, w.get(i.shared(), lane));
+    let blocks = if i.what() == LOAD_TO_BLOCKS { coordinates[5] } else { Slot::NONE };
+    for target in targets(w, blocks, lane) {
+        let number = number_of(w, !loads);
+        let mut moves = Vec::new();
+        for piece in &pieces {
+            let place = there(target, piece.shared);
+            match one_piece(w, i, lane, &map, (place, piece), number, &mut moves)? {
                 Next::Step => {}
                 other => return Ok(other),
             }
         }
-        if low < high && w.env.observing && i.what() != REDUCE {
-            let kind = if i.what() == LOAD { AccessKind::Read } else { AccessKind::Write };
-            w.observe(PLAIN, 1 << lane, (high - low) as u32 * element as u32, kind, &[there(low); LANES]);
-        }
-    }
-    if i.what() == LOAD {
         // What lies outside counts, too.
-        let barrier = w.get(i.barrier(), lane);
-        bytes_came(w, barrier, counts.iter().product::<u32>() * element as u32, lane)?;
+        let bytes = pieces.iter().map(|piece| piece.size).sum();
+        let report = match loads {
+            true => Some(report_to(w, there(target, w.get(i.barrier(), lane)), bytes, lane, number)?),
+            false => None,
+        };
+        begin(w, lane, number, moves, report);
     }
+    observe(w, i.what(), lane, &pieces);
     Ok(Next::Step)
 }
 
-/// Copies an element between its place in shared memory and global memory. Outside the tensor zeros
-/// are loaded, and nothing is stored.
-fn one_element(
+/// Tells those who observe global memory, run by run.
+fn observe(w: &mut Warp<'_>, what: u32, lane: usize, pieces: &[Piece]) {
+    if !w.env.observing || what == REDUCE {
+        return;
+    }
+    let kind = if what == STORE { AccessKind::Write } else { AccessKind::Read };
+    let mut run: Option<(u64, u32)> = None;
+    for piece in pieces {
+        let Some(at) = piece.global else { continue };
+        match &mut run {
+            Some((start, size)) if *start + u64::from(*size) == at => *size += piece.size,
+            _ => {
+                if let Some((start, size)) = run.replace((at, piece.size)) {
+                    w.observe(PLAIN, 1 << lane, size, kind, &[start; LANES]);
+                }
+            }
+        }
+    }
+    if let Some((start, size)) = run {
+        w.observe(PLAIN, 1 << lane, size, kind, &[start; LANES]);
+    }
+}
+
+/// Where the CPU finds bytes that are checked element by element.
+fn resolved(
+    w: &mut Warp<'_>,
+    space: u32,
+    (address, size): (u64, u32),
+    element: u32,
+    kind: AccessKind,
+    lane: usize,
+) -> Result<u64, FaultKind> {
+    let first = w.resolve(space, address, element, kind, lane)?;
+    for at in (element..size).step_by(element as usize) {
+        w.resolve(space, address + u64::from(at), element, kind, lane)?;
+    }
+    Ok(first)
+}
+
+/// Plans to copy a piece between its place in shared memory and global memory. Outside the tensor
+/// zeros are loaded, and nothing is stored. A reduction is carried out.
+fn one_piece(
     w: &mut Warp<'_>,
     i: operands::TensorTile<'_>,
     lane: usize,
     map: &TensorMap,
-    place: u64,
-    global: Option<u64>,
+    (place, piece): (u64, &Piece),
+    number: u64,
+    moves: &mut Vec<Move>,
 ) -> Result<Next, FaultKind> {
-    let (loads, size) = (i.what() == LOAD, map.tensor.element as u32);
+    let (what, element, size) = (i.what(), map.tensor.element as u32, piece.size);
+    let loads = matches!(what, LOAD | LOAD_TO_BLOCKS);
     let kind = if loads { AccessKind::Write } else { AccessKind::Read };
-    let shared = w.resolve(SHARED, place, size, kind, lane)? as *mut u8;
-    told::lane(w, SHARED, PLAIN, (place, size), kind, lane);
-    let bytes = size as usize;
-    let Some(address) = global else {
-        if loads {
-            // SAFETY: `resolve` vouches for the element.
-            unsafe { shared.write_bytes(0, bytes) };
-        }
+    let shared = resolved(w, SHARED, (place, size), element, kind, lane)?;
+    if !loads && piece.global.is_none() {
+        return Ok(Next::Step);
+    }
+    told::bulk(w, SHARED, PLAIN, (place, size), kind, lane, number + u64::from(loads));
+    let Some(address) = piece.global else {
+        moves.push(Move { from: Source::These(vec![0; size as usize]), to: shared, size });
         return Ok(Next::Step);
     };
-    if i.what() == REDUCE {
-        let mut operand = [0; 8];
-        // SAFETY: as above.
-        unsafe { std::ptr::copy(shared, operand.as_mut_ptr(), bytes) };
-        w.set(i.element(), lane, address);
-        w.set(i.operand(), lane, u64::from_le_bytes(operand));
-        let Some(update) = w.env.program.reductions[i.reduction() as usize + usize::from(map.kind)] else {
-            return Ok(refused(w, 1 << lane));
-        };
-        let element = element_update(update, i.element(), i.operand(), GLOBAL);
-        return Ok((element.run)(w, &element, 1 << lane));
+    if what == REDUCE {
+        for at in (0..u64::from(size)).step_by(element as usize) {
+            let mut operand = [0; 8];
+            // SAFETY: `resolved` vouches for the element.
+            unsafe { std::ptr::copy((shared + at) as *const u8, operand.as_mut_ptr(), element as usize) };
+            w.set(i.element(), lane, address + at);
+            w.set(i.operand(), lane, u64::from_le_bytes(operand));
+            let Some(update) = w.env.program.reductions[i.reduction() as usize + usize::from(map.kind)] else {
+                return Ok(refused(w, 1 << lane));
+            };
+            let element = element_update(update, i.element(), i.operand(), GLOBAL);
+            match (element.run)(w, &element, 1 << lane) {
+                Next::Step => {}
+                other => return Ok(other),
+            }
+        }
+        return Ok(Next::Step);
     }
     let kind = if loads { AccessKind::Read } else { AccessKind::Write };
-    let global = w.resolve(GLOBAL, address, size, kind, lane)? as *mut u8;
-    told::lane(w, GLOBAL, PLAIN, (address, size), kind, lane);
+    let global = resolved(w, GLOBAL, (address, size), element, kind, lane)?;
+    told::bulk(w, GLOBAL, PLAIN, (address, size), kind, lane, number + u64::from(!loads));
     let (from, to) = if loads { (global, shared) } else { (shared, global) };
-    // SAFETY: `resolve` vouches for both.
-    unsafe { std::ptr::copy(from, to, bytes) };
+    push(moves, from, to, size);
     Ok(Next::Step)
 }

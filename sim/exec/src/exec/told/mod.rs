@@ -7,7 +7,7 @@
 
 pub(crate) mod strength;
 
-use sim_races::{Kind, Lanes, Memory, WarpAccess};
+use sim_races::{Kind, Lanes, Memory, ObjectPlace, WarpAccess};
 
 use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
@@ -83,7 +83,7 @@ pub(crate) fn addresses(
     }
     if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
         let written = stored.as_ref().map(|words| Written { words, hosts: out });
-        tell(w, space, strength, mask, size, kind, &asked, written);
+        tell(w, space, strength, mask, size, kind, &asked, written, None);
     }
     w.last_stored = stored;
     Ok(())
@@ -99,12 +99,42 @@ pub(crate) fn lane(
     lane: usize,
 ) {
     if w.env.events.is_some() {
-        tell(w, space, strength, 1 << lane, size, kind, &[address; LANES], None);
+        tell(w, space, strength, 1 << lane, size, kind, &[address; LANES], None, None);
     }
 }
 
+/// Tells of a part of a bulk operation that a lane has issued, piece by piece.
+pub(crate) fn bulk(
+    w: &mut Warp<'_>,
+    space: u32,
+    strength: u32,
+    (address, size): (u64, u32),
+    kind: AccessKind,
+    lane: usize,
+    number: u64,
+) {
+    if w.env.events.is_none() {
+        return;
+    }
+    let (mut at, end) = (address, address + u64::from(size));
+    while at < end {
+        let left = 1 << (end - at).ilog2();
+        let piece = (1u64 << at.trailing_zeros().min(4)).min(left);
+        tell(w, space, strength, 1 << lane, piece as u32, kind, &[at; LANES], None, Some(number));
+        at += piece;
+    }
+}
+
+/// The barrier object of a lane, if somebody listens.
+pub(crate) fn object(w: &mut Warp<'_>, location: Location, lane: usize) -> Option<ObjectPlace> {
+    w.env.events?;
+    let narrow = if location.space == SHARED { 0xffff_ffff } else { u64::MAX };
+    let address = w.get(location.row, lane).wrapping_add(location.offset) & narrow;
+    memory_of(w, location.space, address)
+}
+
 /// The memory that an address of a space is in, and where. `None` for a thread's own.
-fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)> {
+pub(crate) fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)> {
     match space {
         GLOBAL => Some((Memory::Global, address)),
         SHARED => {
@@ -170,6 +200,7 @@ fn tell(
     kind: AccessKind,
     asked: &[u64; LANES],
     written: Option<Written<'_>>,
+    bulk: Option<u64>,
 ) {
     let Some(events) = w.env.events else { return };
     let (mut unchanged, mut alike) = (0, false);
@@ -200,6 +231,7 @@ fn tell(
         asynchronous: strength == COPY,
         object: is_of_object(strength),
         compares: is_swap(strength),
+        bulk,
     };
     if let Some(memory) = one_memory(w, space, mask, asked)
         && !is_of_copies(strength)
