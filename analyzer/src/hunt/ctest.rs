@@ -163,7 +163,7 @@ mod tests {
     fn tests_under_streamsan_are_watched_once() {
         let of = |words: &[&str]| {
             let t = target(&json!({ "name": "a", "command": words, "properties": [] }), Path::new("/b"), "");
-            (t.options, t.shown(), t.left_out.is_some())
+            (t.options.clone(), t.shown(), t.left_out.is_some())
         };
         let options = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         assert_eq!(

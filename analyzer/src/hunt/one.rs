@@ -418,6 +418,7 @@ mod tests {
             limit_for_all: false,
             output: std::path::PathBuf::new(),
             no_gpu,
+            fail_fast: false,
             pedantic: false,
             second: None,
         };
