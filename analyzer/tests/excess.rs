@@ -127,7 +127,7 @@ fn a_query_is_no_site_and_stands_for_what_was_there_when_it_began() {
     assert_eq!((verdicts(&silent), silent.findings), (vec![(SyncVerdict::Nothing, true)], 0));
     let racy = queried(2);
     assert_eq!((verdicts(&racy), racy.findings), (vec![(SyncVerdict::Nothing, true)], 1));
-    assert!(racy.notes[0].contains("races as it is"), "{:?}", racy.notes);
+    assert!(racy.notes[0].contains("race in this run"), "{:?}", racy.notes);
     assert_eq!(queried(1).findings, 2);
 }
 

@@ -1,6 +1,7 @@
 //! What several commands do: files are prepared, reports written, users answered.
 
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -251,8 +252,8 @@ pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
 /// Whether a file can be read at all; otherwise the error has been said, with the traces beside it.
 pub(crate) fn readable(file: &FileName) -> Result<(), Ending> {
     // A trace is read several times.
-    if std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-        return Err(wrong(&format!("{file} is no regular file: write what comes from it to a file, and name that")));
+    if std::fs::metadata(file).is_ok_and(|meta| meta.file_type().is_fifo()) {
+        return Err(wrong(&format!("{file} is a pipe: write what comes from it to a file, and name that")));
     }
     let Err(error) = std::fs::File::open(file) else { return Ok(()) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

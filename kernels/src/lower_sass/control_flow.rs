@@ -15,6 +15,9 @@ use std::collections::{BTreeSet, HashMap};
 /// Nested calls that are followed.
 const MAX_CALLS: usize = 4;
 
+/// Copies of bodies that recursive calls are followed into.
+const MAX_COPIES: u32 = 32;
+
 /// Called places that are looked at for returns.
 const MAX_JUMPS: usize = 64;
 
@@ -26,6 +29,8 @@ struct Work {
     todo: Vec<(Context, usize)>,
     /// Where R1 is at the start of each block.
     stacks: HashMap<BlockId, i64>,
+    /// Recursive calls that were followed.
+    copies: u32,
 }
 
 impl Work {
@@ -141,7 +146,7 @@ pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), SassLowerError> {
             leader[k + 1] = true;
         }
     }
-    let mut work = Work { ids: HashMap::new(), todo: Vec::new(), stacks: HashMap::new() };
+    let mut work = Work { ids: HashMap::new(), todo: Vec::new(), stacks: HashMap::new(), copies: 0 };
     // The entry has no predecessors, even when the code loops back to its start.
     lower.f.blocks.push(Block { insts: Vec::new(), term: Term::Exit });
     let start = work.id(lower, &Vec::new(), lower.code.entry);
@@ -312,7 +317,7 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
                     let fall = if cond.is_imm(1) { None } else { next(lower, work) };
                     branch(cond, Some(taken), fall)
                 }
-                Some(t) if ctx.len() < MAX_CALLS && more && !is_on_path(lower, ctx, t) => {
+                Some(t) if ctx.len() < MAX_CALLS && more && follows(lower, ctx, t, work) => {
                     let mut inner = ctx.clone();
                     inner.push(k + 1);
                     let taken = work.id(lower, &inner, t);
@@ -334,10 +339,14 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
     }
 }
 
-/// Whether one of the calls whose returns lie ahead went there. How deep a recursion goes is not
-/// known: each copy of its body would end in a call that is not followed, and there are as many as
-/// the product of its calls.
-fn is_on_path(lower: &Lower<'_>, returns: &[usize], target: usize) -> bool {
+/// Whether a call is followed. How deep a recursion goes is not known: each copy of its body ends in
+/// calls that are not followed, and there are as many copies as the product of its calls. So only so
+/// many are made.
+fn follows(lower: &Lower<'_>, returns: &[usize], target: usize, work: &mut Work) -> bool {
     let call = |next: &usize| lower.code.insts.get(next.checked_sub(1)?);
-    returns.iter().any(|next| call(next).and_then(|call| lower.code.target(call)) == Some(target))
+    let recurs = returns.iter().any(|next| call(next).and_then(|call| lower.code.target(call)) == Some(target));
+    if recurs {
+        work.copies += 1;
+    }
+    !recurs || work.copies <= MAX_COPIES
 }

@@ -137,7 +137,7 @@ def test_again(ordered):
     let failed =
         ended.out.lines().filter_map(|line| line.strip_prefix("FAILED test_streams.py::test_again")?.split(' ').next());
     let failed: Vec<&str> = failed.collect();
-    assert_eq!(failed, ["[00]", "[02]", "[03]"], "{}", ended.out);
+    assert_eq!(failed, ["[0_0]", "[0_1]", "[0_2]"], "{}", ended.out);
     let junit = std::fs::read_to_string(folder.join("junit.xml")).expect("a file");
     assert!(junit.contains(r#"failures="3""#), "{junit}");
 }

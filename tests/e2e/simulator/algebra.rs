@@ -41,7 +41,7 @@ fn races_of_each_operand_of_solvers_and_sparse_products_are_found() {
             let races = raced(&ended.out);
             all += races.len();
             assert_eq!(
-                number_before(&ended.err, " finding"),
+                number_before(ended.err.rsplit("SUMMARY: ").next().unwrap_or_default(), " finding"),
                 Some(races.len() as u32),
                 "{name} {operand}: {}",
                 ended.err
