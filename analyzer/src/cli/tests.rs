@@ -161,3 +161,12 @@ fn the_names_are_those_of_the_commands() {
         shown.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name).collect();
     assert_eq!(visible, arguments::commands::NAMES);
 }
+
+#[test]
+fn options_of_one_command_are_listed() {
+    let shown = shown();
+    for (option, command) in arguments::commands::OWN {
+        let command = shown.find_subcommand(command).expect("a command");
+        assert!(command.get_arguments().any(|arg| arg.get_long() == Some(option)), "{option}");
+    }
+}

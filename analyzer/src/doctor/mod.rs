@@ -45,8 +45,8 @@ const NEEDED_TEMPORARY: usize = 1 << 20;
 const DESCRIPTORS: u64 = 64;
 
 /// Makes all checks. Returns the lines, and whether programs can be checked.
-/// `no_gpu`: why a program cannot find a GPU here, if that is known. `configured`: the configuration
-/// file of runs in the working directory, or what is wrong with it.
+/// `no_gpu`: why a program cannot find a GPU here, if that is known. `configured`: the
+/// configuration file of runs in the working directory, or what is wrong with it.
 pub(crate) fn examine(no_gpu: Option<&str>, configured: Result<Option<PathBuf>, String>) -> (String, bool) {
     let mut findings = vec![
         Finding(Grade::Ok, "streamsan", format!("{} for {}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)),

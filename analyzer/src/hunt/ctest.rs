@@ -76,8 +76,8 @@ fn target(test: &Value, folder: &Path, prefix: &str) -> Target {
     target
 }
 
-/// The program of a test that runs under StreamSan (`streamsan_add_test`, `streamsan_discover_tests`)
-/// is watched once, by the hunt, with the test's options.
+/// The program of a test that runs under StreamSan (`streamsan_add_test`,
+/// `streamsan_discover_tests`) is watched once, by the hunt, with the test's options.
 fn unwrap(target: &mut Target) {
     let is = |word: Option<&OsString>, name: &str| {
         word.is_some_and(|word| Path::new(word).file_name() == Some(name.as_ref()))

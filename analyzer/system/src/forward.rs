@@ -68,8 +68,8 @@ pub fn to(child: i32) {
 pub fn send(signal: i32) {
     let child = CHILD.load(Ordering::SeqCst);
     if child != 0 {
-        // SAFETY: kill takes numbers only. Between its end and `stop` its number is hardly given out
-        // again.
+        // SAFETY: kill takes numbers only. Between its end and `stop` its number is hardly given
+        // out again.
         unsafe { libc::kill(child, signal) };
     }
 }

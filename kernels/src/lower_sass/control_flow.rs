@@ -339,9 +339,9 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
     }
 }
 
-/// Whether a call is followed. How deep a recursion goes is not known: each copy of its body ends in
-/// calls that are not followed, and there are as many copies as the product of its calls. So only so
-/// many are made.
+/// Whether a call is followed. How deep a recursion goes is not known: each copy of its body ends
+/// in calls that are not followed, and there are as many copies as the product of its calls. So
+/// only so many are made.
 fn follows(lower: &Lower<'_>, returns: &[usize], target: usize, work: &mut Work) -> bool {
     let call = |next: &usize| lower.code.insts.get(next.checked_sub(1)?);
     let recurs = returns.iter().any(|next| call(next).and_then(|call| lower.code.target(call)) == Some(target));

@@ -104,8 +104,8 @@ impl Core {
         }
     }
 
-    /// Logs the touches of protected pages that were seen since the last time. When it returns, those
-    /// are in the log that another thread has taken out of the queues, too.
+    /// Logs the touches of protected pages that were seen since the last time. When it returns,
+    /// those are in the log, too, that another thread has taken out of the queues.
     #[cold]
     pub fn log_touches(&self) {
         let Ok(_draining) = self.draining.lock() else {

@@ -62,8 +62,9 @@ impl Evidence {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
             // split at no place that a program can see; data that is volatile where it ought to be
-            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a buffer
-            // that is written through one proxy, then the other, which libraries do without a fence.
+            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a
+            // buffer that is written through one proxy, then the other, which libraries do without
+            // a fence.
             Grade::Possible
         } else if self.is_volatile {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

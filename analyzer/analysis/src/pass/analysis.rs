@@ -120,7 +120,8 @@ impl Analysis {
         self.pass.state.findings.judged_so_far(|race: &Race| race.confidence >= least && !race.latent)
     }
 
-    /// The findings and broken rules that are new, or have become more certain, since the last call.
+    /// The findings and broken rules that are new, or have become more certain, since the last
+    /// call.
     pub fn take_fresh(&mut self) -> (Vec<Finding>, Vec<Breach>) {
         let Self { facts, pass, .. } = self;
         let (fresh, inside) = (pass.state.findings.take_fresh(), pass.state.inside.take_fresh());

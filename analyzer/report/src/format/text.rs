@@ -47,8 +47,8 @@ impl Style {
     }
 }
 
-/// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` is not `dumb`)
-/// without `NO_COLOR`.
+/// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` is not
+/// `dumb`) without `NO_COLOR`.
 pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str>, term: Option<&str>) -> bool {
     match color {
         settings::Color::Always => true,

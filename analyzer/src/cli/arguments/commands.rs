@@ -28,3 +28,22 @@ pub(crate) const NAMES: [&str; 15] = [
 pub(crate) fn meant(word: &str) -> Option<String> {
     nearest(word, NAMES.iter().map(|name| (*name).to_owned()))
 }
+
+/// Options that one command has for itself, which are not in the table.
+pub(crate) const OWN: [(&str, &str); 9] = [
+    ("timeout", "hunt"),
+    ("jobs", "hunt"),
+    ("only", "hunt"),
+    ("shard", "hunt"),
+    ("rerun-failed", "hunt"),
+    ("list", "hunt"),
+    ("ci", "init"),
+    ("build", "init"),
+    ("command", "init"),
+];
+
+/// Who takes an option that is not in the table; `None`: nobody.
+pub(crate) fn with(option: &str) -> Option<String> {
+    let name = option.strip_prefix("--")?;
+    OWN.iter().find(|(own, _)| *own == name).map(|(_, command)| format!("{command} does"))
+}

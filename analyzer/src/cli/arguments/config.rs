@@ -29,8 +29,8 @@ use settings::{Options, refusal};
 /// The name that is looked for.
 pub(crate) const NAME: &str = "streamsan.toml";
 
-/// Reads the file that is named, or the one that is found, unless that is switched off. Answers which
-/// one it was. The error is a line for the user.
+/// Reads the file that is named, or the one that is found, unless that is switched off. Answers
+/// which one it was. The error is a line for the user.
 pub(crate) fn read(named: Option<&OsStr>, command: Command, to: &mut Options) -> Result<Option<PathBuf>, String> {
     let path = match named {
         Some(word) if word == "off" => return Ok(None),
@@ -141,7 +141,7 @@ fn apply(text: &str, folder: &Path, command: Command, to: &mut Options) -> Resul
 }
 
 fn row(name: &str) -> Result<&'static Row, String> {
-    let row = options::named(name.as_bytes()).ok_or_else(|| match super::error::others(&format!("--{name}")) {
+    let row = options::named(name.as_bytes()).ok_or_else(|| match super::commands::with(&format!("--{name}")) {
         Some(_) => format!("'{name}' belongs on the command line"),
         None => refusal(&Error::Unknown(name.as_bytes())),
     })?;

@@ -18,7 +18,7 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
     // `--json <FILE>` is named without what it takes.
     let name = argument.split([' ', '=', '[']).next().unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument if argument.starts_with('-') => match others(&argument) {
+        ErrorKind::UnknownArgument if argument.starts_with('-') => match super::commands::with(&argument) {
             None => format!("unknown option '{argument}'{}", nearest::hint(&argument)),
             Some(names) => format!("{command} does not take '{argument}'; {names}"),
         },
@@ -52,23 +52,6 @@ pub(crate) fn line(error: &Error, command: &str) -> String {
         }
         // The first line of clap's own text says it.
         _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
-    }
-}
-
-/// The commands that take an option which the table does not have, with their verb; `None`: there are
-/// none.
-pub(super) fn others(option: &str) -> Option<String> {
-    let name = option.strip_prefix("--")?;
-    let shown = crate::cli::shown();
-    let takes = |command: &&clap::Command| {
-        command.get_arguments().any(|arg| !arg.is_hide_set() && arg.get_long() == Some(name))
-    };
-    let visible = shown.get_subcommands().filter(|command| !command.is_hide_set());
-    let names: Vec<&str> = visible.filter(takes).map(clap::Command::get_name).collect();
-    match names[..] {
-        [] => None,
-        [only] => Some(format!("{only} does")),
-        [ref others @ .., last] => Some(format!("{} and {last} do", others.join(", "))),
     }
 }
 
