@@ -6,7 +6,7 @@
 
 use crate::confidence::Confidence;
 use crate::history::{Around, History};
-use crate::memory::{Allocation, Allocations, Region};
+use crate::memory::{Allocation, Allocations, SeenRegions};
 use crate::race::{Hazard, Race};
 use crate::state::streams::{Links, Streams};
 use rustc_hash::FxHashMap;
@@ -15,9 +15,6 @@ use trace::{KernelId, StackId};
 
 /// Maximum number of findings kept for one process. More are only counted.
 pub(crate) const MAX_FINDINGS: usize = 1 << 14;
-
-/// Maximum number of regions that are kept of one finding.
-const MAX_REGIONS: usize = 4096;
 
 /// The key of a finding: call sites, kernels, hazard, allocation site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,7 +43,7 @@ pub struct RawFinding {
     /// Occurrences.
     pub count: u64,
     /// The regions of the later op in all occurrences, each once, in their order.
-    pub regions: SmallVec<[Region; 1]>,
+    pub regions: SeenRegions,
     /// How often the same pair was measured later and shared no byte.
     pub(crate) refuted: u64,
 }
@@ -101,12 +98,7 @@ impl Findings {
         if let Some(&at) = self.index.get(&key) {
             let raw = &mut self.list[at];
             raw.count += 1;
-            // Occurrences of one region mostly follow each other.
-            let region = race.access.site.region;
-            if raw.regions.last() != Some(&region) && raw.regions.len() < MAX_REGIONS && !raw.regions.contains(&region)
-            {
-                raw.regions.push(region);
-            }
+            raw.regions.add(race.access.site.region);
             if raw.race.confidence < race.confidence {
                 raw.race = race.clone();
                 raw.around = recent.around(race);
@@ -140,7 +132,7 @@ impl Findings {
             links: streams.links(race.previous.site.stream, race.access.site.stream, race.access.site.thread),
             around: recent.around(race),
             count: 1,
-            regions: SmallVec::from_slice(&[race.access.site.region]),
+            regions: SeenRegions::of(race.access.site.region),
             refuted: 0,
         });
     }

@@ -48,8 +48,6 @@ pub struct InsideRaces {
     index: FxHashMap<([Place; 2], bool), usize>,
     list: Vec<RawInside>,
     dropped: u64,
-    /// How many of them [`InsideRaces::take_fresh`] has handed out.
-    taken: usize,
 }
 
 /// How little an example asks of its reader: sure ones first, then one that reads what the other
@@ -96,13 +94,6 @@ impl InsideRaces {
             self.index.insert(key, self.list.len());
             self.list.push(RawInside::of(race, inside, site, memory));
         }
-    }
-
-    /// Those that have come up since the last call.
-    pub fn take_fresh(&mut self) -> Vec<RawInside> {
-        let fresh = self.list[self.taken..].to_vec();
-        self.taken = self.list.len();
-        fresh
     }
 
     /// All of them.

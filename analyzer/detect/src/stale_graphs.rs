@@ -128,8 +128,6 @@ pub struct StaleGraphs {
     index: FxHashMap<Key, usize>,
     list: Vec<RawStale>,
     dropped: u64,
-    /// How many of them [`StaleGraphs::take_fresh`] has handed out.
-    taken: usize,
 }
 
 impl StaleGraphs {
@@ -338,13 +336,6 @@ impl StaleGraphs {
     /// Where a graph was instantiated.
     pub fn instantiated(&self, exec: GraphExecId) -> StackId {
         self.instantiated.get(&exec).copied().unwrap_or(StackId::NONE)
-    }
-
-    /// Those that have come up since the last call.
-    pub fn take_fresh(&mut self) -> Vec<RawStale> {
-        let fresh = self.list[self.taken..].to_vec();
-        self.taken = self.list.len();
-        fresh
     }
 
     /// The findings.

@@ -144,7 +144,7 @@ impl Elaborator<'_> {
             origin: self.names.process.name(),
             processes: Vec::new(),
             occurrences: Vec::new(),
-            ranges: self.ranges(&raw.regions),
+            ranges: self.ranges(raw.regions.as_slice()),
             programs: Vec::new(),
             access,
             previous,

@@ -395,6 +395,13 @@ pub struct Finding {
     pub cause: String,
 }
 
+impl Side {
+    /// Its ranges, as those of all occurrences.
+    pub fn own_ranges(&self) -> Vec<Vec<String>> {
+        Vec::from_iter(Some(self.regions.clone()).filter(|names| !names.is_empty()))
+    }
+}
+
 impl Finding {
     /// The name of what is broken, for formats with rules: that of the hazard, or of the kind where
     /// a kind is a rule of its own.

@@ -359,7 +359,7 @@ impl Exchange {
             internal: false,
             count: found.count,
             occurrences: Vec::new(),
-            ranges: Vec::from_iter(Some(access.regions.clone()).filter(|names| !names.is_empty())),
+            ranges: access.own_ranges(),
             programs: Vec::new(),
             in_kernel: None,
             stale: None,

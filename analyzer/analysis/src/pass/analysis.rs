@@ -13,6 +13,7 @@ use detect::confidence::Confidence;
 use detect::exact::learned::Learned;
 use detect::findings::RawFinding;
 use detect::launches::kernel_code::CodeReader;
+use detect::memory::SeenRegions;
 use detect::race::Race;
 use report::elaborate::Elaborator;
 use report::fingerprint::Identity;
@@ -30,12 +31,37 @@ pub struct Analysis {
     pub(crate) pass: Pass,
     /// The findings that were reported, as they were before ids became names.
     pub reported: Vec<(RawFinding, Identity)>,
+    handed_on: HandedOn,
+}
+
+/// How many of each list [`Analysis::take_fresh`] has handed on.
+#[derive(Default)]
+struct HandedOn {
+    inside: Cursor,
+    stale: Cursor,
+    broken: Cursor,
+}
+
+/// A place in a list that grows.
+#[derive(Default)]
+struct Cursor(usize);
+
+impl Cursor {
+    /// What has come up since the last call.
+    fn rest<'a, T>(&mut self, list: &'a [T]) -> &'a [T] {
+        &list[std::mem::replace(&mut self.0, list.len())..]
+    }
 }
 
 impl Analysis {
     /// An analysis that resolves stacks with `stacks` and reads kernels with `code`.
     pub fn new(options: AnalysisOptions, stacks: Box<dyn Stacks>, code: Box<dyn CodeReader>) -> Self {
-        Self { facts: ProcessFacts::new(stacks, code), pass: Pass::new(options), reported: Vec::new() }
+        Self {
+            facts: ProcessFacts::new(stacks, code),
+            pass: Pass::new(options),
+            reported: Vec::new(),
+            handed_on: HandedOn::default(),
+        }
     }
 
     /// Takes the next record of the trace.
@@ -123,11 +149,12 @@ impl Analysis {
     /// The findings and broken rules that are new, or have become more certain, since the last
     /// call.
     pub fn take_fresh(&mut self) -> (Vec<Finding>, Vec<Breach>) {
-        let Self { facts, pass, .. } = self;
-        let (fresh, inside) = (pass.state.findings.take_fresh(), pass.state.inside.take_fresh());
-        let stale = pass.state.stale_graphs.take_fresh();
-        let rules = pass.observers.rules.as_mut();
-        let broken = rules.map_or_else(Vec::new, |rules| rules.take_fresh());
+        let Self { facts, pass, handed_on, .. } = self;
+        let fresh = pass.state.findings.take_fresh();
+        let rules = pass.observers.rules.as_ref().map_or(&[][..], |rules| rules.all());
+        let inside = handed_on.inside.rest(pass.state.inside.all());
+        let stale = handed_on.stale.rest(pass.state.stale_graphs.all());
+        let broken = handed_on.broken.rest(rules);
         if fresh.is_empty() && inside.is_empty() && stale.is_empty() && broken.is_empty() {
             return Default::default();
         }
@@ -135,7 +162,8 @@ impl Analysis {
         let mut findings: Vec<Finding> = fresh.iter().map(|raw| elaborator.finding(raw)).collect();
         findings.extend(inside.iter().map(|raw| elaborator.in_kernel(raw)));
         findings.extend(stale.iter().map(|raw| stale_graph::finding(&mut elaborator, raw)));
-        (findings, broken.iter().map(|raw| breach(raw, &[], &mut elaborator)).collect())
+        let broken = broken.iter().map(|raw| breach(raw, &SeenRegions::of(raw.region), &mut elaborator));
+        (findings, broken.collect())
     }
 
     /// Ops that were taken.

@@ -22,7 +22,7 @@ use report::model::{AllocationInfo, Outcome, merge_finding};
 impl Analysis {
     /// Ends the analysis: all findings, and the coverage.
     pub fn finish(&mut self) -> Outcome {
-        let Self { facts, pass, reported } = self;
+        let Self { facts, pass, reported, .. } = self;
         pass.end(facts);
         let Pass { state, edits, observers, .. } = pass;
         count_repeated(state, facts);

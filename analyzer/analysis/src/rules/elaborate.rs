@@ -4,7 +4,7 @@
 
 use super::watch::{RawBreach, innermost_module};
 use detect::confidence::Confidence;
-use detect::memory::{Precision, Region};
+use detect::memory::{Precision, SeenRegions};
 use report::elaborate::{Elaborator, called};
 use report::fingerprint::of_call;
 use report::gate::forbidden::RuleKind;
@@ -13,7 +13,7 @@ use report::words::Verb;
 use symbols::torch::Operator;
 
 /// What a raw breach of a rule stands for.
-pub(crate) fn breach(raw: &RawBreach, regions: &[Region], elaborator: &mut Elaborator<'_>) -> Breach {
+pub(crate) fn breach(raw: &RawBreach, regions: &SeenRegions, elaborator: &mut Elaborator<'_>) -> Breach {
     let rule = raw.forbidden;
     let side = side(raw, elaborator);
     let stream = &side.stream.long;
@@ -59,7 +59,7 @@ pub(crate) fn breach(raw: &RawBreach, regions: &[Region], elaborator: &mut Elabo
         origin: elaborator.names.process.name(),
         processes: Vec::new(),
         occurrences: Vec::new(),
-        ranges: elaborator.ranges(regions),
+        ranges: elaborator.ranges(regions.as_slice()),
         programs: Vec::new(),
         side,
     }

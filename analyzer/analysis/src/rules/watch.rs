@@ -20,7 +20,7 @@
 use super::waiting::Waiting;
 use crate::counterfactual::edits::sync::stream_of;
 use detect::coverage::Coverage;
-use detect::memory::Region;
+use detect::memory::{Region, SeenRegions};
 use detect::state::regions::{RangeName, Regions};
 use report::gate::forbidden::{Forbidden, RuleKind};
 use report::model::Actor;
@@ -31,9 +31,6 @@ use trace::{CallId, FreeKind, KernelId, MemoryKind, Op, Origin, StackId, StreamI
 
 /// Maximum number of call sites that are kept for one process. More are only counted.
 const MAX_SITES: usize = 4096;
-
-/// Maximum number of regions that are kept of one call site.
-const MAX_REGIONS: usize = 4096;
 
 /// A call site that breaks a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -101,10 +98,8 @@ pub(crate) struct RuleWatch {
     streams: FxHashMap<StreamId, Made>,
     index: FxHashMap<Key, usize>,
     list: Vec<RawBreach>,
-    /// How many of them [`RuleWatch::take_fresh`] has handed out.
-    taken: usize,
     /// The regions that each of the list was in, all times, each once.
-    regions: Vec<Vec<Region>>,
+    regions: Vec<SeenRegions>,
     dropped: u64,
     /// Call sites that have made the host wait.
     reached: FxHashSet<(StackId, CallId)>,
@@ -127,7 +122,6 @@ impl RuleWatch {
             streams: FxHashMap::default(),
             index: FxHashMap::default(),
             list: Vec::new(),
-            taken: 0,
             regions: Vec::new(),
             dropped: 0,
             reached: FxHashSet::default(),
@@ -285,30 +279,24 @@ impl RuleWatch {
         match self.index.get(&key) {
             Some(&at) => {
                 self.list[at].count += 1;
-                let regions = &mut self.regions[at];
-                if regions.last() != Some(&one.region) && regions.len() < MAX_REGIONS && !regions.contains(&one.region)
-                {
-                    regions.push(one.region);
-                }
+                self.regions[at].add(one.region);
             }
             None if self.list.len() >= MAX_SITES => self.dropped += 1,
             None => {
                 self.index.insert(key, self.list.len());
                 self.list.push(one);
-                self.regions.push(vec![one.region]);
+                self.regions.push(SeenRegions::of(one.region));
             }
         }
     }
 
-    /// What has broken a rule since the last call.
-    pub(crate) fn take_fresh(&mut self) -> Vec<RawBreach> {
-        let fresh = self.list[self.taken..].to_vec();
-        self.taken = self.list.len();
-        fresh
+    /// What breaks the rules so far, in the order in which it came up.
+    pub(crate) fn all(&self) -> &[RawBreach] {
+        &self.list
     }
 
     /// Ends the pass: what breaks the rules, in the order in which it came up, and its regions.
-    pub(crate) fn finish(&mut self) -> Vec<(RawBreach, Vec<Region>)> {
+    pub(crate) fn finish(&mut self) -> Vec<(RawBreach, SeenRegions)> {
         let mut left: Vec<StreamId> = self.streams.keys().copied().collect();
         left.sort_unstable_by_key(|stream| stream.0);
         left.into_iter().for_each(|stream| self.stream_ended(stream));

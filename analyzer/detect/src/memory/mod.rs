@@ -43,6 +43,6 @@ pub use escapes::{Escapes, Missed};
 pub use extent::{Dim, Extent, Meet, Precision};
 pub use lock::{Lock, Relays};
 pub use pieces::Pieces;
-pub use region::Region;
+pub use region::{Region, SeenRegions};
 pub use roots::Slot;
 pub use strays::Strays;

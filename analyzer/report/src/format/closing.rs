@@ -382,11 +382,14 @@ fn idle_suppressions(report: &Report) -> String {
     idle.map(|s| note(Some(format!("{} ({}) suppressed nothing", s.text, s.place)))).collect()
 }
 
+/// What a run says that had nothing to check.
+pub(crate) const NO_WORK: &str = "no CUDA work was seen, so nothing was checked";
+
 /// That nothing was there to be checked.
 pub(crate) fn without_work(report: &Report) -> String {
     let c = &report.coverage;
     let nothing = !c.any_work() && c.unchecked.is_empty();
-    note(nothing.then(|| "no CUDA work was seen, so nothing was checked".to_owned()))
+    note(nothing.then(|| NO_WORK.to_owned()))
 }
 
 /// Why a run is not clean even if nothing was found: parts of it were not checked. A line each.

@@ -98,7 +98,7 @@ impl Elaborator<'_> {
             origin: self.names.process.name(),
             processes: Vec::new(),
             occurrences: Vec::new(),
-            ranges: Vec::from_iter(Some(access.regions.clone()).filter(|names| !names.is_empty())),
+            ranges: access.own_ranges(),
             programs: Vec::new(),
             synchronisation: advice(race.remedy, &previous, &access, &in_kernel),
             access: Side { from, to: from + 1, ..access },

@@ -65,7 +65,7 @@ pub fn finding(elaborator: &mut Elaborator<'_>, raw: &RawStale) -> Finding {
         origin: elaborator.names.process.name(),
         processes: Vec::new(),
         occurrences: Vec::new(),
-        ranges: Vec::from_iter(Some(access.regions.clone()).filter(|names| !names.is_empty())),
+        ranges: access.own_ranges(),
         programs: Vec::new(),
         synchronisation: advice(raw, (&access, &previous), &stale, allocation.kind),
         from: access.from,

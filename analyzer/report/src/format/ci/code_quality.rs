@@ -67,7 +67,7 @@ impl CodeQuality {
         let program = if program.is_empty() { "streamsan" } else { program };
         let wrong = report.coverage.mispredicted.iter().map(|what| format!("a prediction is wrong: {what}"));
         let nothing = report.cuda_required && !report.coverage.any_work();
-        let nothing = nothing.then(|| "no CUDA work was seen, so nothing was checked".to_owned());
+        let nothing = nothing.then(|| closing::NO_WORK.to_owned());
         let incomplete = closing::incomplete(&report.coverage).into_iter().chain(wrong).chain(nothing);
         for why in incomplete.chain(report.programs.iter().filter_map(Program::error)) {
             // Process numbers differ between runs; the sentence alone is the identity.
