@@ -189,6 +189,7 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     unsafe {
         command.pre_exec(move || {
             inherited::restore_signals();
+            forward::begin();
             inherited::restore_descriptors();
             environment.install();
             Ok(())
@@ -199,10 +200,6 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
         command.process_group(0);
     }
     let mut child = command.spawn().map_err(failed)?;
-    let pid = child.id() as i32;
-    // With a minus sign: to its group.
-    let to = if plan.limit.is_some() { -pid } else { pid };
-    forward::to(to);
     let finished = match plan.limit {
         None => child.wait().map(|status| Finished { status, timed_out: false }),
         Some(limit) => descendants::wait(&mut child, limit),

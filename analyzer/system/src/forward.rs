@@ -7,6 +7,11 @@
 //!
 //! The kernel walks a group from its youngest member to its oldest (`attach_pid` puts a process at
 //! the head of the group's list), so the witness has a signal before this process does.
+//!
+//! The program begins at an instant that both processes agree on: its word in the pipe that the
+//! signals of this process go through. What stands before the word came too early for the program,
+//! which gets it then; what stands behind it, the program has if its group has it. Until it has
+//! written the word, the child runs this process's handler, which writes what the child took.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,18 +20,51 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const PASSED_ON: [i32; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// What signals are passed on to: a process id, or a process group (negative); 0 before and after
-/// the run.
-static CHILD: AtomicI32 = AtomicI32::new(0);
-/// A signal that has come before there was a program.
-static EARLY: AtomicI32 = AtomicI32::new(0);
-/// The pipe from the handler to the thread that passes signals on.
+/// The pipe from the handlers to the thread that passes signals on.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
-/// The witness, where there is one.
-static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
+/// This process. In a child that has not called `exec` yet, a number that is not its own.
+static OWN: AtomicI32 = AtomicI32::new(0);
+static FORWARD: Mutex<Forward> =
+    Mutex::new(Forward { program: Program::Before, same_group: false, early: 0, witness: None });
+
+/// What a handler, or the child before exec, writes into the pipe.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Word {
+    /// A process has sent this process the signal.
+    Sent,
+    /// The kernel has: a key of the terminal, which signals the foreground group.
+    FromKernel,
+    /// The child has taken the signal before it became the program.
+    Taken,
+    /// The child is the program from here on.
+    Begun,
+}
+
+/// Bytes of a word: its kind, the signal, and a process: the sender, or the program.
+const WORD: usize = 6;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Before,
+    /// Its process id.
+    Runs(i32),
+    Ended,
+}
+
+struct Forward {
+    program: Program,
+    /// Whether the program is in the process group of this process; else it leads its own, and
+    /// signals go to that group.
+    same_group: bool,
+    /// Signals that came before the program: a bit for each.
+    early: u64,
+    /// The witness, where there is one.
+    witness: Option<Witness>,
+}
 
 /// Begins to pass signals on. `same_group`: the program will be in the process group of this
-/// process.
+/// process. The child must call [`begin`] before exec.
 pub fn start(same_group: bool) {
     let mut ends = [-1; 2];
     // SAFETY: room for two descriptors.
@@ -37,14 +75,16 @@ pub fn start(same_group: bool) {
     // SAFETY: takes numbers only.
     unsafe { libc::fcntl(ends[0], libc::F_SETFL, 0) };
     PIPE.store(ends[1], Ordering::Release);
-    if same_group {
-        *witness() = Witness::new();
-    }
+    // SAFETY: asks only.
+    OWN.store(unsafe { libc::getpid() }, Ordering::Release);
+    let witness = if same_group { Witness::new() } else { None };
+    *forward() = Forward { program: Program::Before, same_group, early: 0, witness };
     std::thread::spawn(move || {
-        let mut word = [0_u8; 2];
+        let mut word = [0_u8; WORD];
         // SAFETY: a pipe of this thread's own, and room for what is read.
-        while unsafe { libc::read(ends[0], word.as_mut_ptr().cast(), 2) } == 2 {
-            pass_on(i32::from(word[0]), word[1] != 0);
+        while unsafe { libc::read(ends[0], word.as_mut_ptr().cast(), WORD) } == WORD as isize {
+            let [kind, signal, process @ ..] = word;
+            forward().judge(kind, i32::from(signal), i32::from_ne_bytes(process));
         }
     });
     for signal in PASSED_ON {
@@ -58,78 +98,107 @@ pub fn start(same_group: bool) {
     }
 }
 
-/// From now on this is the program: a process id, or a process group (negative).
-pub fn to(child: i32) {
-    CHILD.store(child, Ordering::SeqCst);
-    send_early();
+/// In the child, between fork and exec, when its signals are what the program inherits: from now on
+/// it is the program, and takes its signals itself.
+pub fn begin() {
+    // SAFETY: async-signal-safe calls; all-zero is a valid sigaction to be filled.
+    unsafe {
+        for signal in PASSED_ON {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action);
+            if action.sa_sigaction == handle as *const () as usize {
+                // As exec would.
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+        // The pipe is full after ten thousand signals that the thread has not read.
+        while !write(Word::Begun, 0, libc::getpid()) && *libc::__errno_location() == libc::EAGAIN {
+            libc::sched_yield();
+        }
+    }
 }
 
 /// Sends a signal of this process's own to the program, while it runs.
 pub fn send(signal: i32) {
-    let child = CHILD.load(Ordering::SeqCst);
-    if child != 0 {
-        // SAFETY: kill takes numbers only. Between its end and `stop` its number is hardly given
-        // out again.
-        unsafe { libc::kill(child, signal) };
-    }
+    forward().send(signal);
 }
 
 /// The program has ended.
 pub fn stop() {
-    CHILD.store(0, Ordering::SeqCst);
-    witness().take();
+    let mut forward = forward();
+    forward.program = Program::Ended;
+    forward.witness.take();
 }
 
-/// Sends what has come before there was a program.
-fn send_early() {
-    let (child, early) = (CHILD.load(Ordering::SeqCst), EARLY.swap(0, Ordering::SeqCst));
-    if child != 0 && early != 0 {
-        // SAFETY: kill takes numbers only.
-        unsafe { libc::kill(child, early) };
-    }
+fn forward() -> MutexGuard<'static, Forward> {
+    FORWARD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn witness() -> MutexGuard<'static, Option<Witness>> {
-    WITNESS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Writes a word, in a handler or before exec. Whether it is written.
+fn write(kind: Word, signal: i32, process: i32) -> bool {
+    let [a, b, c, d] = process.to_ne_bytes();
+    let word = [kind as u8, signal as u8, a, b, c, d];
+    // SAFETY: six bytes of this function's own. A write this short is whole or nothing (pipe(7)),
+    // and the pipe does not block.
+    unsafe { libc::write(PIPE.load(Ordering::Acquire), word.as_ptr().cast(), WORD) == WORD as isize }
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: errno is the thread's own; with SA_SIGINFO the kernel passes a valid siginfo_t. The
     // sender is asked for only if it is there: a process has sent the signal, with kill, tgkill or
-    // sigqueue. The pipe does not block.
+    // sigqueue.
     unsafe {
         let errno = *libc::__errno_location();
-        let child = CHILD.load(Ordering::SeqCst);
-        let sender = ((*info).si_code <= 0).then(|| (*info).si_pid());
-        let is_from_terminal = sender.is_none() && matches!(signal, libc::SIGINT | libc::SIGQUIT);
-        // The program that signals its process group has the signal already.
-        let is_from_program = child != 0 && sender == Some(child.abs());
-        if !is_from_terminal && !is_from_program {
-            let word = [signal as u8, u8::from(child == 0)];
-            libc::write(PIPE.load(Ordering::Acquire), word.as_ptr().cast(), 2);
+        if libc::getpid() != OWN.load(Ordering::Acquire) {
+            write(Word::Taken, signal, 0);
+        } else if (*info).si_code <= 0 {
+            write(Word::Sent, signal, (*info).si_pid());
+        } else {
+            write(Word::FromKernel, signal, 0);
         }
         *libc::__errno_location() = errno;
     }
 }
 
-/// Passes a signal on, unless the program has it already. `early`: there was no program yet.
-fn pass_on(signal: i32, early: bool) {
-    if early {
-        EARLY.store(signal, Ordering::SeqCst);
-        send_early();
-        return;
+impl Forward {
+    /// Takes a word of the pipe.
+    fn judge(&mut self, kind: u8, signal: i32, process: i32) {
+        if kind == Word::Begun as u8 {
+            if self.program == Program::Before {
+                self.program = Program::Runs(process);
+                let early = std::mem::take(&mut self.early);
+                PASSED_ON.into_iter().filter(|signal| early & 1 << signal != 0).for_each(|signal| self.send(signal));
+            }
+            return;
+        }
+        let has_group = self.same_group && self.group_has(kind, signal);
+        match self.program {
+            // The children of a later time are none of ours.
+            Program::Runs(_) if kind == Word::Taken as u8 => {}
+            // The program that signals its process group has the signal already.
+            Program::Runs(program) if !has_group && process != program => self.send(signal),
+            Program::Before => self.early |= 1 << signal,
+            Program::Runs(_) | Program::Ended => {}
+        }
     }
-    let mut witness = witness();
-    if witness.as_ref().is_some_and(|witness| witness.has(signal)) {
-        // It keeps the signal, so that another of the same number would not show.
-        *witness = None;
-        *witness = Witness::new();
-        return;
+
+    /// Whether the process group was sent the signal, and so the program, if there is one.
+    fn group_has(&mut self, kind: u8, signal: i32) -> bool {
+        let is_pending = self.witness.as_ref().is_some_and(|witness| witness.has(signal));
+        if is_pending {
+            // It keeps the signal, so that another of the same number would not show.
+            self.witness = None;
+            self.witness = Witness::new();
+        }
+        is_pending || kind == Word::FromKernel as u8 && matches!(signal, libc::SIGINT | libc::SIGQUIT)
     }
-    let child = CHILD.load(Ordering::SeqCst);
-    if child != 0 {
-        // SAFETY: kill takes numbers only.
-        unsafe { libc::kill(child, signal) };
+
+    fn send(&self, signal: i32) {
+        if let Program::Runs(program) = self.program {
+            // SAFETY: kill takes numbers only. Between its end and `stop` its number is hardly
+            // given out again.
+            unsafe { libc::kill(if self.same_group { program } else { -program }, signal) };
+        }
     }
 }
 

@@ -148,9 +148,12 @@ fn a_signal_to_the_process_group_reaches_the_program_once() {
     assert_eq!(out, format!("signal {}: 6\n", libc::SIGUSR1));
 }
 
+/// It signals the foreground group, which a program with a time limit is not in.
 #[test]
 fn a_key_of_the_terminal_reaches_the_program_once() {
-    for (key, signal) in [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT)] {
+    let keys = [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT)];
+    let ways = [&[][..], &["--time-limit", "20"]];
+    for ((key, signal), options) in keys.into_iter().flat_map(|key| ways.map(|options| (key, options))) {
         let (mut ours, mut theirs) = (-1, -1);
         let none = std::ptr::null_mut();
         // SAFETY: room for two descriptors, which are then owned here.
@@ -158,7 +161,7 @@ fn a_key_of_the_terminal_reaches_the_program_once() {
             assert_eq!(libc::openpty(&mut ours, &mut theirs, none, none.cast(), none.cast()), 0);
             (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
         };
-        let mut command = counting(&[]);
+        let mut command = counting(options);
         let terminal = theirs.as_raw_fd();
         // SAFETY: async-signal-safe calls.
         unsafe {

@@ -1,6 +1,7 @@
 //! `pytest --streamsan`: findings belong to the test that ran. Runs against the fake driver.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use tests::run::{Ended, command, end};
@@ -73,12 +74,17 @@ pub fn python() -> Option<PathBuf> {
 }
 
 fn pytest(python: &Path, folder: &Path, text: &str, words: &[&str]) -> Ended {
+    end(&mut prepared(python, folder, text, words))
+}
+
+fn prepared(python: &Path, folder: &Path, text: &str, words: &[&str]) -> Command {
     std::fs::write(folder.join("test_streams.py"), text).expect("write");
     let mut pytest = command(python);
     let path = std::env::var("PATH").unwrap_or_default();
     pytest.args(["-m", "pytest", "-q", "-p", "streamsan.pytest_plugin", "-p", "no:cacheprovider"]).args(words);
     pytest.env("PYTHONPATH", product::root().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
-    end(pytest.env("PATH", format!("{}:{path}", product::bin().display())).arg("test_streams.py").current_dir(folder))
+    pytest.env("PATH", format!("{}:{path}", product::bin().display())).arg("test_streams.py").current_dir(folder);
+    pytest
 }
 
 #[test]
@@ -142,15 +148,15 @@ def test_again(ordered):
     assert!(junit.contains(r#"failures="3""#), "{junit}");
 }
 
-/// A run without CUDA passes unless the user has asked for a report. Pytest's lists run no test.
+/// A run without CUDA passes unless the user has asked for a report, or CI runs it. Pytest's lists run no test.
 #[test]
 fn tests_without_cuda_pass() {
     let Some(python) = python() else { return };
     let folder = build::scratch("pytest-plain");
-    let run = |words: &[&str]| pytest(&python, &folder, "def test_plain():\n    pass\n", words);
-    let outside = std::env::var_os("CI").is_none_or(|value| value.is_empty());
+    let plain = "def test_plain():\n    pass\n";
+    let run = |words: &[&str]| pytest(&python, &folder, plain, words);
     let passed = run(&["--streamsan"]);
-    assert_eq!(passed.code(), Some(if outside { 0 } else { 4 }), "{}\n{}", passed.out, passed.err);
+    assert_eq!(passed.code(), Some(0), "{}\n{}", passed.out, passed.err);
     for words in
         [&["--streamsan-args=--require-cuda"][..], &["--streamsan-args=--sarif s"], &["--streamsan-args=--json j"]]
     {
@@ -159,6 +165,10 @@ fn tests_without_cuda_pass() {
     }
     assert_eq!(run(&["--streamsan", "--streamsan-args=--no-require-cuda"]).code(), Some(0));
     assert_eq!(run(&["--streamsan", "--collect-only"]).code(), Some(0));
+    for (option, code) in [("--streamsan", 4), ("--streamsan-args=--no-require-cuda", 0), ("--collect-only", 0)] {
+        let ended = end(prepared(&python, &folder, plain, &["--streamsan", option]).env("CI", "true"));
+        assert_eq!(ended.code(), Some(code), "{option}: {}\n{}", ended.out, ended.err);
+    }
 }
 
 #[test]
