@@ -87,6 +87,29 @@ fn the_module_is_the_innermost_one() {
 }
 
 #[test]
+fn a_module_that_uses_no_stream_is_named() {
+    let line = |module: &str| format!("NOTE: --forbid default-stream={module}: no such module used a stream\n");
+    for (module, stream, stack, is_named) in [
+        ("app", LEGACY, 5, false),
+        ("app", A, 5, false),
+        ("ap.", A, 5, true),
+        ("libx", LEGACY, 5, true),
+        ("libx", A, 0, true),
+    ] {
+        let mut p = under(&[&format!("default-stream={module}"), "default-stream"]);
+        p.malloc(X, 64);
+        p.line(stack).set(stream, X, 8);
+        let said = text::report(&p.report(), text::Style::default(), 9);
+        assert_eq!(said.contains(&line(module)), is_named, "{module}, {stream:?}, {stack}: {said}");
+        assert!(!said.contains("--forbid default-stream:"), "{said}");
+    }
+    // Whose work it is is not known.
+    let mut p = under(&["default-stream=libx"]);
+    p.line(0).set(LEGACY, X, 8);
+    assert_eq!(p.report().coverage.rules_unmet.len(), 0);
+}
+
+#[test]
 fn without_a_stack_a_module_is_not_judged() {
     let run = |rule: &str, line| {
         let mut p = under(&[rule]);

@@ -115,7 +115,7 @@ pub struct Coverage {
     /// What `--forbid` could not judge, as lines.
     #[serde(default)]
     pub unjudged: Vec<String>,
-    /// Rules about NVTX ranges that the program has not entered, with the number of processes.
+    /// Rules limited to NVTX ranges or modules that did not show, with the number of processes.
     #[serde(default)]
     pub rules_unmet: BTreeMap<String, u64>,
     /// Why the program, or part of it, could not be run on the simulated GPU.

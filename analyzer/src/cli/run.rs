@@ -20,6 +20,7 @@ use crate::launcher::simulator::Sim;
 use crate::launcher::{descendants, executable};
 use analysis::ipc::Across;
 use ingest::live::{Fresh, Sink};
+use ingest::progress::Progress;
 use report::format::closing;
 use report::gate::{Gate, ending};
 use report::model::{Outcome, Report};
@@ -167,7 +168,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     let stopped = stopped.load(Ordering::Acquire);
     // From here on signals are ours: there is no program to pass them on to.
     system::interrupt::watch();
-    let mut outcomes = server.finish();
+    let mut outcomes = server.finish(Progress::of_rest().unless(options.quiet));
     let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);
     if purpose.limit.is_some() {

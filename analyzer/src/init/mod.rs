@@ -53,7 +53,8 @@ pub(crate) fn write(project: &Path, systems: &[Ci], commands: &Commands<'_>) -> 
     for ci in systems {
         next += match ci {
             Ci::Github => {
-                files.push((GITHUB, filled(include_str!("github.yml"), commands), "a job; replace OWNER in it"));
+                let purpose = if REPOSITORY.is_some() { "a job" } else { "a job; replace OWNER in it" };
+                files.push((GITHUB, filled(include_str!("github.yml"), commands), purpose));
                 "next   commit the job: it fails with exit code 66 where it finds a race\n"
             }
             Ci::Gitlab => {
@@ -85,10 +86,17 @@ pub(crate) fn write(project: &Path, systems: &[Ci], commands: &Commands<'_>) -> 
 const GITHUB: &str = ".github/workflows/streamsan.yml";
 const GITLAB: &str = ".gitlab/streamsan.yml";
 
+/// The repository that has the action, as `owner/name`, told when the product is built for a
+/// release; without it, the job says that the owner is to be filled in.
+const REPOSITORY: Option<&str> = option_env!("STREAMSAN_REPOSITORY");
+
 /// A template with its words. A string of JSON is one of YAML.
 fn filled(template: &str, commands: &Commands<'_>) -> String {
     let quoted = |command: &str| serde_json::Value::from(command).to_string();
+    let note = " OWNER is the owner of StreamSan's repository.";
     template
+        .replace("@NOTE@", if REPOSITORY.is_some() { "" } else { note })
+        .replace("@REPOSITORY@", REPOSITORY.unwrap_or("OWNER/streamsan"))
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
         .replace("@BUILD@", &quoted(commands.build))
         .replace("@COMMAND@", &quoted(commands.check))

@@ -21,6 +21,7 @@ use crate::launcher::run_folder::RunFolder;
 use analysis::ipc::Across;
 use ingest::live::{Judged, Sink, follow};
 use ingest::process_watch::ProcessWatch;
+use ingest::progress::Progress;
 use report::escape::harmless;
 use report::model::Outcome;
 
@@ -187,7 +188,7 @@ impl Server {
 
     /// Collects the outcomes of all processes after the program has ended. A process that outlives
     /// the program is reported as far as it has got, and named.
-    pub(crate) fn finish(&mut self) -> Vec<Outcome> {
+    pub(crate) fn finish(&mut self, mut progress: Progress) -> Vec<Outcome> {
         // A process may have connected at the program's last moment, so everything in the queue is
         // accepted first.
         self.closed.store(true, Ordering::Release);
@@ -203,6 +204,10 @@ impl Server {
                     system::say!("process {} outlives the program: checked up to this moment", process.pid);
                     process.stop.store(true, Ordering::Relaxed);
                 }
+            }
+            while !process.thread.is_finished() {
+                std::thread::sleep(TICK);
+                progress.tick();
             }
             if process.thread.join().is_err() {
                 // What it was is on standard error already.
@@ -227,6 +232,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// What processes get to end that end together with the program.
 const MOMENT: Duration = Duration::from_millis(50);
+
+/// Between two looks whether the analysis of a process has ended.
+const TICK: Duration = Duration::from_millis(5);
 
 /// Connections without the secret that are heard out when the run is over: anybody may make them.
 const STRANGERS: u32 = 64;
@@ -373,7 +381,7 @@ mod tests {
         let pid = std::process::id() as i32;
         let thread = std::thread::spawn(reader);
         lock(&server.shared.connected).push(Connected { pid, stop: Arc::default(), thread });
-        server.finish();
+        server.finish(Progress::of_rest());
         server.unchecked()
     }
 

@@ -181,14 +181,35 @@ fn the_site_has_all_pages_and_no_link_leads_nowhere() {
     if tools().is_none() {
         return;
     }
-    let folder = build::scratch("site").join("out");
-    let site = |root: &std::path::Path| {
-        let mut build = command("python3");
-        build.arg(root.join("scripts/site")).arg("-o").arg(&folder).args(["--url", "https://docs.example/"]);
-        end_within(&mut build, 4 * tests::run::PATIENCE)
-    };
-    let made = site(product::root());
+    let all = build::scratch("site").join("out");
+    // Sites of other versions: older ones, and a newer one that is no release.
+    let version = env!("CARGO_PKG_VERSION");
+    let others = ["0.0.9", "99.0.0-rc.1", "0.0.10"];
+    for other in others {
+        fs::create_dir_all(all.join(other)).expect("a folder");
+        fs::write(all.join(other).join("index.html"), other).expect("written");
+    }
+    let mut build = command("python3");
+    build.arg(product::root().join("scripts/site")).arg("-o").arg(&all).arg("--versions");
+    build.args(["--url", "https://docs.example/latest/", "--repository", "https://github.com/acme/tools/blob/v1"]);
+    let made = end_within(&mut build, 4 * tests::run::PATIENCE);
     assert_eq!(made.code(), Some(0), "{}{}", made.out, made.err);
+    let listed: serde_json::Value =
+        serde_json::from_slice(&fs::read(all.join("versions.json")).expect("the list")).expect("JSON");
+    let names: Vec<&str> =
+        listed.as_array().into_iter().flatten().filter_map(|each| each["version"].as_str()).collect();
+    assert_eq!(names, ["99.0.0-rc.1", version, "0.0.10", "0.0.9"]);
+    assert_eq!(listed[1]["aliases"], serde_json::json!(["latest"]));
+    assert!(fs::read_to_string(all.join("index.html")).expect("a page").contains("url=latest/"));
+    for other in others {
+        assert_eq!(fs::read_to_string(all.join(other).join("index.html")).ok().as_deref(), Some(other));
+    }
+    let folder = all.join("latest");
+    let start = fs::read_to_string(folder.join("index.html")).expect("the page");
+    assert!(start.contains(r#""provider":"mike""#) || start.contains(r#""provider": "mike""#), "no menu of versions");
+    assert!(fs::read_to_string(all.join(version).join("index.html")).is_ok_and(|same| same == start));
+    let gate = fs::read_to_string(folder.join("guide/ci-gate/index.html")).expect("the page");
+    assert!(gate.contains("acme/tools@v0") && !gate.contains("OWNER"), "who owns the action");
     for rule in ["read-after-write", "write-after-read", "forbidden-sync"] {
         let page = fs::read_to_string(folder.join("findings").join(rule).join("index.html")).expect("the page");
         assert!(page.contains(&format!("<h1 id=\"{rule}\">")), "{rule}");

@@ -107,8 +107,9 @@ pub(crate) struct RuleWatch {
     modules: FxHashMap<(usize, StackId), bool>,
     /// Whether a region is within the range of a rule.
     ranges: FxHashMap<(usize, Region), bool>,
-    /// Rules whose range the program has entered, or that have none.
-    entered: Vec<bool>,
+    /// Rules whose range the program has entered or whose module has used a stream, and those for
+    /// all.
+    met: Vec<bool>,
     /// Ops of which it is not known who has called them.
     without_stack: u64,
 }
@@ -127,7 +128,7 @@ impl RuleWatch {
             reached: FxHashSet::default(),
             modules: FxHashMap::default(),
             ranges: FxHashMap::default(),
-            entered: rules.iter().map(|rule| rule.kind != RuleKind::Sync || rule.only.is_none()).collect(),
+            met: rules.iter().map(|rule| rule.only.is_none()).collect(),
             without_stack: 0,
         }
     }
@@ -194,7 +195,7 @@ impl RuleWatch {
         let again = waiting.is_some() && !self.reached.insert((origin.stack, origin.call));
         for rule in 0..self.rules.len() {
             let is_broken = match self.rules[rule].kind {
-                RuleKind::DefaultStream => self.is_legacy(one.stream) && self.is_in_module(rule, origin.stack, cx),
+                RuleKind::DefaultStream => self.breaks_default_stream(rule, &one, cx),
                 RuleKind::Sync => waiting.is_some() && self.is_in_range(rule, region, again, cx.regions),
                 RuleKind::UnnamedStream => {
                     self.used(&one, op);
@@ -210,6 +211,20 @@ impl RuleWatch {
 
     fn is_legacy(&self, stream: StreamId) -> bool {
         self.streams.get(&stream).is_some_and(|made| made.kind == StreamKind::Legacy)
+    }
+
+    /// Whether an op of the module is on the legacy default stream. Until the module is met, the
+    /// module of every call site that uses a stream is looked up, once.
+    fn breaks_default_stream(&mut self, rule: usize, one: &RawBreach, cx: &mut RuleContext<'_>) -> bool {
+        let is_legacy = self.is_legacy(one.stream);
+        let stack = one.origin.stack;
+        if !is_legacy && (self.met[rule] || stack.is_none() || one.stream == StreamId::NONE) {
+            return false;
+        }
+        let is_in_module = self.is_in_module(rule, stack, cx);
+        // Without a stack it may have been.
+        self.met[rule] |= is_in_module || stack.is_none();
+        is_legacy && is_in_module
     }
 
     fn is_in_module(&mut self, rule: usize, stack: StackId, cx: &mut RuleContext<'_>) -> bool {
@@ -231,12 +246,14 @@ impl RuleWatch {
     }
 
     fn range_entered(&mut self, op: &Op<'_>) {
-        if self.entered.iter().all(|entered| *entered) {
+        let is_open = |(rule, met): &(&Forbidden, &mut bool)| rule.kind == RuleKind::Sync && !**met;
+        let mut open = self.rules.iter().zip(&mut self.met).filter(is_open).peekable();
+        if open.peek().is_none() {
             return;
         }
         let Some(name) = RangeName::of(op) else { return };
-        for (rule, entered) in self.rules.iter().zip(&mut self.entered).filter(|(_, entered)| !**entered) {
-            *entered = rule.only.as_ref().is_some_and(|only| name.is(|text| only.matches(text)));
+        for (rule, met) in open {
+            *met = rule.only.as_ref().is_some_and(|only| name.is(|text| only.matches(text)));
         }
     }
 
@@ -306,7 +323,7 @@ impl RuleWatch {
     /// Notes what could not be judged or kept.
     pub(crate) fn count_in(&self, coverage: &mut Coverage) {
         coverage.unjudged = self.unjudged();
-        coverage.rules_unmet = self.not_entered().map(|rule| (rule.text.clone(), 1)).collect();
+        coverage.rules_unmet = self.unmet().map(|rule| (rule.text.clone(), 1)).collect();
         coverage.findings_dropped += self.dropped;
     }
 
@@ -316,9 +333,9 @@ impl RuleWatch {
         if self.without_stack > 0 { vec![line] } else { Vec::new() }
     }
 
-    /// The rules whose range the program has never entered.
-    fn not_entered(&self) -> impl Iterator<Item = &'static Forbidden> {
-        self.rules.iter().zip(&self.entered).filter(|(_, entered)| !**entered).map(|(rule, _)| rule)
+    /// The rules that are limited to what the program has not shown.
+    fn unmet(&self) -> impl Iterator<Item = &'static Forbidden> {
+        self.rules.iter().zip(&self.met).filter(|(_, met)| !**met).map(|(rule, _)| rule)
     }
 }
 

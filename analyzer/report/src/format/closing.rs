@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use crate::cause::RootCause;
 use crate::format::programs;
 use crate::format::unproven;
+use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Report};
 use crate::words::{CauseKind, counted};
 use detect::coverage::Coverage;
@@ -370,7 +371,12 @@ fn escaped(report: &Report) -> String {
 fn unmet_rules(report: &Report) -> String {
     let processes = report.processes.len() as u64;
     let unmet = report.coverage.rules_unmet.iter().filter(|(_, unmet)| **unmet >= processes);
-    unmet.map(|(rule, _)| note(Some(format!("--forbid {rule}: the program entered no such NVTX range")))).collect()
+    let line = |rule: &String| {
+        let is_range = rule.starts_with(RuleKind::Sync.word());
+        let what = if is_range { "the program entered no such NVTX range" } else { "no such module used a stream" };
+        note(Some(format!("--forbid {rule}: {what}")))
+    };
+    unmet.map(|(rule, _)| line(rule)).collect()
 }
 
 fn unmet_names(report: &Report) -> String {

@@ -24,7 +24,7 @@ impl RuleKind {
     pub(crate) const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
 
     /// The word of the option.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::DefaultStream => "default-stream",
             Self::Sync => "sync",

@@ -52,7 +52,7 @@ pub(crate) fn main(args: &CheckArgs, mut options: Options) -> Ending {
         );
     }
     system::interrupt::watch();
-    let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum());
+    let mut progress = Progress::new(parts.iter().map(Parts::bytes).sum()).unless(options.quiet);
     let across = Across::new(false);
     // Other processes may have synchronised in what is missing.
     let compared = Some(&across).filter(|_| !options.judging.host_threads && !has_gaps);

@@ -33,7 +33,7 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
     {
         return ending;
     }
-    let mut progress = Progress::new(parts::parts(file).map_or(0, |parts| parts.bytes()));
+    let mut progress = Progress::new(parts::parts(file).map_or(0, |parts| parts.bytes())).unless(options.quiet);
     let (mut processes, error) = recorded::analysed(file, analysis_options(&options), None, &[], (0, &mut progress));
     drop(progress);
     if processes.values().any(Analysis::has_gaps) {
