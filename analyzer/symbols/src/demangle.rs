@@ -11,7 +11,8 @@ pub fn demangle(name: &str) -> String {
     let end = PARTS.iter().filter_map(|part| name.find(part)).filter(|at| *at > 0).min();
     let name = without_unit(&name[..end.unwrap_or(name.len())]);
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return format!("{rust:#}");
+        // A variable in namespaces of C++ looks the same.
+        return without_internal(format!("{rust:#}"));
     }
     if name.starts_with("_Z")
         && let Ok(symbol) = cpp_demangle::Symbol::new(name)
