@@ -29,5 +29,6 @@ mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
 mod interp_stuck;
+mod interp_tiles;
 #[cfg(feature = "native")]
 mod native_fuzz;

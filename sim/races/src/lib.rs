@@ -73,6 +73,7 @@
 //! - A release to the device is seen by an acquire of the cluster's scope whichever block made it.
 //! - What one instruction does in a single lane is one access, vectors too.
 
+mod accesses;
 mod clock;
 mod detector;
 mod events;

@@ -241,7 +241,7 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 #[inline(never)]
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::IsSpace::of(i);
-    let shared = (w.shared_base(), u64::from(w.block().shared_limit).max(1));
+    let shared = (w.shared_base(), u64::from(w.block().shared_end).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
     let params = (w.env.params.as_ptr() as u64, w.env.params.len() as u64 * 8);
     let within = |address: u64, (start, size): (u64, u64)| address.wrapping_sub(start) < size;
