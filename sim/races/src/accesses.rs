@@ -11,8 +11,9 @@ use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
 use crate::grade::Evidence;
 use crate::pair::{Group, is_guess, lanes, side};
-use crate::records::{Race, Remedy};
+use crate::records::{Race, Remedy, Side};
 use crate::shadow::Access;
+use crate::sources::Source;
 use crate::threads::{Block, threads};
 
 /// The size of a barrier object, as a power of two.
@@ -45,6 +46,17 @@ impl State {
             return;
         }
         self.events += 1;
+        let mut plain = *access;
+        if access.asynchronous && access.kind == Kind::Read {
+            // The target is asynchronous; the source is read from now on, until the wait.
+            if let Some(block) = self.blocks.get_mut(&access.block) {
+                self.sources.begin(block, access);
+            }
+            plain.asynchronous = false;
+        } else if !self.sources.is_empty() && access.kind != Kind::Read && access.memory == Memory::Global {
+            self.overwrites(access);
+        }
+        let access = &plain;
         let lanes = self.simple(access);
         if lanes == 0 {
             return;
@@ -75,6 +87,74 @@ impl State {
             }
             self.group(access, address, epoch, mask);
         }
+    }
+
+    /// Tells of copies that have still to read what an access writes.
+    fn overwrites(&mut self, access: &WarpAccess<'_>) {
+        for met in self.sources.overwrite(access) {
+            let Some(source) = self.sources.get(met.source) else { continue };
+            let (reader, writer) = met.lanes;
+            let same_warp = (source.block, source.warp) == (access.block, access.warp);
+            if self.reading.machine && same_warp && reader != writer {
+                self.inexact.unsaid += 1;
+                continue;
+            }
+            let thread = |warp: u32, lane: u32| Some(warp * LANES as u32 + lane);
+            let reads = Side {
+                site: source.site,
+                kind: Kind::Read,
+                scope: None,
+                asynchronous: true,
+                block: source.block,
+                thread: thread(source.warp, reader),
+            };
+            let strong = match access.strength {
+                Strength::Strong(_, scope) => Some(scope),
+                Strength::Volatile => Some(Scope::Device),
+                Strength::Plain => (access.kind == Kind::Atomic).then_some(Scope::Device),
+            };
+            let writes = Side {
+                site: access.site,
+                kind: access.kind,
+                scope: strong,
+                asynchronous: access.asynchronous || access.bulk.is_some(),
+                block: access.block,
+                thread: thread(access.warp, writer),
+            };
+            let same_value = strong.is_none() && access.unchanged >> writer & 1 != 0;
+            let grade = Evidence { same_value, ..Evidence::default() }.grade();
+            let (sides, remedy) = ([reads, writes], Remedy::AwaitCopy);
+            let race = Race { sides, shared: None, address: met.address, grade, remedy, count: 0 };
+            self.records.add(race, true, self.events);
+        }
+    }
+
+    /// Copies have read their source: what comes behind that must come behind the wait.
+    pub(crate) fn has_read(&mut self, source: &Source) {
+        let lanes = source.open & !source.overwritten;
+        if lanes == 0 {
+            return;
+        }
+        self.judged = true;
+        self.access(&WarpAccess {
+            block: source.block,
+            warp: source.warp,
+            lanes,
+            executing: lanes,
+            site: source.site,
+            memory: Memory::Global,
+            addresses: &source.addresses,
+            size: source.size,
+            kind: Kind::Read,
+            strength: Strength::Plain,
+            unchanged: 0,
+            alike: false,
+            asynchronous: false,
+            object: false,
+            compares: false,
+            bulk: None,
+        });
+        self.judged = false;
     }
 
     /// Lanes of an access at one address, with one epoch.
@@ -180,7 +260,11 @@ impl State {
                 object: access.object,
             };
             let event = self.events;
+            let judged = self.judged;
             let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
+                if judged {
+                    return;
+                }
                 if self.reading.machine
                     && (evidence.same_warp || shared.is_some() && (is_guess(before, &now) || evidence.mixed_size))
                 {

@@ -12,6 +12,7 @@ use crate::locations::Location;
 use crate::objects::Objects;
 use crate::records::{Habits, Race, Records};
 use crate::shadow::{Access, Shadow};
+use crate::sources::Sources;
 use crate::threads::{Block, threads};
 
 /// How the code of a launch is to be read.
@@ -53,6 +54,9 @@ pub(crate) struct State {
     pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     pub(crate) objects: Objects,
+    pub(crate) sources: Sources,
+    /// What is told now was judged when it began.
+    pub(crate) judged: bool,
     pub(crate) records: Records,
     pub(crate) habits: Habits,
     pub(crate) inexact: Inexact,
@@ -118,6 +122,7 @@ impl MemoryEvents for Detector {
         let mut state = self.state();
         state.blocks.remove(&block);
         state.objects.block_ends(block);
+        state.sources.block_ends(block);
         if let Some(shadow) = state.shadows.remove(&Memory::Shared(block)) {
             state.inexact.widened += shadow.inexact;
             state.locations.retain(|(memory, _), _| *memory != Memory::Shared(block));
@@ -212,14 +217,23 @@ impl MemoryEvents for Detector {
     }
 
     fn copies_awaited(&self, lanes: Lanes, pending: Option<u32>) {
-        self.block(lanes.block, |block| block.copies_awaited(lanes, pending));
+        let mut state = self.state();
+        let State { blocks, sources, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        block.copies_awaited(lanes, pending);
+        if !sources.is_empty() {
+            let done = sources.end(lanes, |thread, group| block.done_at(thread, group).is_some());
+            done.iter().for_each(|source| state.has_read(source));
+        }
     }
 
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]) {
         let mut state = self.state();
         state.has_objects = true;
-        let State { blocks, locations, objects, .. } = &mut *state;
+        let State { blocks, locations, objects, sources, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        // Who passes the object's phase has the copies behind it, which is not followed here.
+        sources.end(lanes, |_, _| true);
         for at in threads(lanes.warp, lanes.mask) {
             let mut known = Known::default();
             known.learn(vec![block.copies_so_far(at)]);
