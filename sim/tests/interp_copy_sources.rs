@@ -1,5 +1,5 @@
-//! Asynchronous copies whose source is overwritten, in CUDA C++ as PTX and as machine code: racy and
-//! mended.
+//! Asynchronous copies whose source is overwritten, in CUDA C++ as PTX and as machine code: racy
+//! and mended.
 
 use sim_races::{Grade, Race};
 use streamsan_sim::interp::Launch;

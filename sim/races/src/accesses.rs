@@ -1,6 +1,6 @@
-//! One access of lanes of a warp: judged against the histories of its bytes, kept there, and what it
-//! releases left at its place. `simple` takes most accesses off it; `pair` has the rule of what a
-//! race is.
+//! One access of lanes of a warp: judges it against the histories of its bytes, keeps it there, and
+//! leaves what it releases at its place. `simple` takes most accesses off it; `pair` has the rule
+//! of what a race is.
 
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 //! (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy": no order is guaranteed
 //! without a wait). Owns the open reads; where they go when they are done is the detector's matter.
 //!
-//! Nobody can have an open read behind it. So whatever writes there meanwhile races, and no clock is
-//! looked at. What is done is a read of its thread at the time of the wait.
+//! Nobody can have an open read behind it. So whatever writes there meanwhile races, and no clock
+//! is looked at. What is done is a read of its thread at the time of the wait.
 
 use crate::events::{LANES, Lanes, WarpAccess};
 use crate::pair::lanes;

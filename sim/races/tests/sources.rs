@@ -1,5 +1,5 @@
-//! Sources of asynchronous copies: until its thread has waited, a copy may still read. Each race has
-//! a mended twin.
+//! Sources of asynchronous copies: until its thread has waited, a copy may still read. Each race
+//! has a mended twin.
 
 use sim_races::{Grade, Kind, Meeting, Remedy, Strength};
 

@@ -4,8 +4,8 @@
 use crate::detector::{Detector, Reading};
 use crate::events::{Kind, LANES, Lanes, Memory, MemoryEvents, Order, Scope, Strength, WarpAccess};
 
-/// What a program of a seed finds by the short way and the long one or by the long one alone, and how
-/// many races that are.
+/// What a program of a seed finds by the short way and the long one, or by the long one alone, and
+/// how many races that are.
 fn found(seed: u64, mix: Mix, long: bool) -> (String, usize) {
     let detector = Detector::new(Reading::default());
     detector.state().no_short_way = long;
