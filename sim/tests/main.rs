@@ -13,6 +13,7 @@ mod cudart_programs;
 mod interp_async_arrivals;
 mod interp_bulk;
 mod interp_cluster;
+mod interp_copy_sources;
 mod interp_cub;
 mod interp_group_product;
 mod interp_inside;
@@ -29,5 +30,6 @@ mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
 mod interp_stuck;
+mod interp_tiles;
 #[cfg(feature = "native")]
 mod native_fuzz;

@@ -13,6 +13,10 @@ use crate::program::{LANES, Row};
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;
 
+/// A turn is cut in so many where accesses are checked: a warp that polls for another one of its
+/// block then polls not as often, and polls that are checked take long.
+const PARTS: u32 = 64;
+
 /// Rounds in which warps only come to barriers that a block may have before another one runs.
 const ROUNDS: u32 = 256;
 
@@ -53,6 +57,8 @@ pub struct BlockState {
     /// Bytes of it that were asked for, and that are there.
     pub shared_size: u32,
     pub(crate) shared_limit: u32,
+    /// Where it ends with what the system keeps.
+    pub(crate) shared_end: u32,
     alive: Vec<u32>,
     barriers: [Barrier; CLUSTER + 1],
     /// Lanes of each warp that have arrived in this phase, barrier by barrier.
@@ -69,13 +75,14 @@ pub struct BlockState {
 impl BlockState {
     fn new(env: &Env<'_>) -> Self {
         let warps = env.warps() as usize;
-        let limit = env.shared_limit();
+        let end = env.shared_limit().max(env.reserved_shared.end);
         BlockState {
             index: [0; 3],
             linear: 0,
-            shared: vec![Row([0; LANES]); (limit as usize).div_ceil(size_of::<Row>()) + 1],
+            shared: vec![Row([0; LANES]); (end as usize).div_ceil(size_of::<Row>()) + 1],
             shared_size: env.shared_size(),
-            shared_limit: limit,
+            shared_limit: env.shared_limit(),
+            shared_end: if env.reserved_shared.is_empty() { env.shared_limit() } else { end },
             alive: vec![0; warps],
             barriers: Default::default(),
             arrived: vec![0; warps * (CLUSTER + 1)],
@@ -259,12 +266,13 @@ impl<'b> Block<'b> {
     /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
     /// `jumps` jumps.
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
-        let (mut turns, mut rounds) = (turns, ROUNDS);
+        // Both are counted in parts.
+        let (mut turns, mut rounds) = (turns * PARTS, ROUNDS * PARTS);
+        let parts = if self.env.events.is_some() { PARTS } else { 1 };
         while turns > 0 && rounds > 0 {
             let mut progress = false;
             let mut paused = false;
-            rounds -= 1;
-            let mut left = false;
+            let (mut left, mut cut) = (false, parts > 1);
             let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
             let mut blocked = 0;
             let (count, schedule) = (self.warps.len(), self.env.launch.schedule);
@@ -273,7 +281,11 @@ impl<'b> Block<'b> {
                 if self.done[at] {
                     continue;
                 }
-                let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN >> (schedule % 14) };
+                let alone = impatient && blocked + 1 >= running;
+                let jumps = if alone { TURN / 256 } else { TURN >> (schedule % 14) };
+                // As it would go round to all others, too.
+                cut &= !alone;
+                let jumps = if alone { jumps } else { jumps.min(TURN / parts) };
                 self.warps[at].vain.now = false;
                 let outcome = self.warps[at].run(jumps);
                 if !self.state.bulk.is_empty() {
@@ -318,7 +330,9 @@ impl<'b> Block<'b> {
                 return self.give_up();
             }
             // From barrier to barrier it waits for no other block.
-            turns -= u32::from(paused);
+            let part = if cut && paused { 1 } else { PARTS };
+            rounds = rounds.saturating_sub(part);
+            turns = turns.saturating_sub(if paused { part } else { 0 });
         }
         Progress::Paused
     }

@@ -29,7 +29,7 @@ impl Members {
         let member = *self.0.get(rank)?;
         // SAFETY: the cluster keeps its blocks while any of them runs, and runs all of them on this
         // thread; nothing refers to the member's fields now.
-        unsafe { Some(((*member).shared_start(), (*member).shared_limit)) }
+        unsafe { Some(((*member).shared_start(), (*member).shared_end)) }
     }
 
     /// What the blocks share, of the block of that rank.

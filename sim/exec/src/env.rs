@@ -1,6 +1,7 @@
 //! What is common to all blocks of a launch. Does not run them: `grid` does.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use sim_races::MemoryEvents;
@@ -9,6 +10,35 @@ use crate::device_work::DeviceWorkState;
 use crate::grid_barrier::GridBarrier;
 use crate::interface::{Device, Launch};
 use crate::program::{Kernel, LANES, NativeEntries, Program, Row};
+
+/// Bytes of shared memory that the system keeps of each block (CUDA C++ Programming Guide, "Compute
+/// Capability 8.x": 1 KB per thread block).
+pub(crate) const RESERVED_SHARED_BYTES: u32 = 1024;
+
+fn shared_size(kernel: &Kernel, launch: &Launch) -> u32 {
+    match launch.dynamic_shared {
+        0 => kernel.static_shared,
+        dynamic => kernel.dynamic_start() + dynamic,
+    }
+}
+
+fn shared_limit(kernel: &Kernel, launch: &Launch) -> u32 {
+    shared_size(kernel, launch).next_multiple_of(launch.shared_unit.max(1))
+}
+
+/// Where the shared memory is that the system keeps of each block of a launch. It lies behind what
+/// the block can access otherwise, and is there only for code that asks for it: other accesses
+/// there are out of bounds.
+pub(crate) fn reserved_shared(program: &Program, kernel: &Kernel, launch: &Launch) -> Range<u32> {
+    let start = shared_limit(kernel, launch).next_multiple_of(16);
+    start..start + if program.asks_for_reserved { RESERVED_SHARED_BYTES } else { 0 }
+}
+
+/// Where of that cooperative groups keep the barriers of tiles of several warps
+/// (`%reserved_smem_offset_1`).
+pub(crate) fn reserved_middle(reserved: &Range<u32>) -> u32 {
+    reserved.start + RESERVED_SHARED_BYTES / 2
+}
 
 /// What is common to all blocks of a launch.
 pub struct Env<'b> {
@@ -29,6 +59,9 @@ pub struct Env<'b> {
     pub(crate) orders: bool,
     /// Who is told of everything that matters for races inside the launch.
     pub(crate) events: Option<&'b dyn MemoryEvents>,
+    /// Where a block's shared memory is that the system keeps, behind its own: empty where the code
+    /// does not ask for it.
+    pub(crate) reserved_shared: Range<u32>,
     /// Bytes of local memory of each lane.
     pub lane_local: u32,
     pub(crate) cluster: [u32; 3],
@@ -60,15 +93,12 @@ impl Env<'_> {
 
     /// Bytes of shared memory that were asked for.
     pub(crate) fn shared_size(&self) -> u32 {
-        match self.launch.dynamic_shared {
-            0 => self.kernel.static_shared,
-            dynamic => self.dynamic_start() + dynamic,
-        }
+        shared_size(self.kernel, self.launch)
     }
 
     /// Bytes of shared memory that a block can access.
     pub(crate) fn shared_limit(&self) -> u32 {
-        self.shared_size().next_multiple_of(self.launch.shared_unit.max(1))
+        shared_limit(self.kernel, self.launch)
     }
 
     /// Where dynamic shared memory begins.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::block::Progress;
 use super::cluster::Cluster;
-use super::env::Env;
+use super::env::{Env, reserved_middle, reserved_shared};
 use crate::device_work::DeviceWorkState;
 use crate::grid_barrier::GridBarrier;
 use crate::interface::Compile;
 use crate::interface::{Device, Fault, FaultKind, Launch};
-use crate::launch_constants::{self, Clusters};
+use crate::launch_constants::{self, Clusters, Memories};
 use crate::program::{Kernel, LANES, NativeEntries, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
@@ -140,8 +140,9 @@ pub fn run(
     let workspace: Vec<AtomicU32> =
         if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() };
     let workspace_at = if launch.cooperative { workspace.as_ptr() as u64 } else { 0 };
-    let bank0 =
-        launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, lane_local, workspace_at);
+    let reserved_shared = reserved_shared(program, kernel, launch);
+    let memory = Memories { local: lane_local, workspace: workspace_at, reserved: reserved_middle(&reserved_shared) };
+    let bank0 = launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, memory);
     let env = Env {
         device,
         program,
@@ -153,6 +154,7 @@ pub fn run(
         observing: device.observing() || device.memory_events().is_some(),
         orders: device.observing() && program.order.device && members == 1,
         events: device.memory_events(),
+        reserved_shared,
         lane_local,
         cluster,
         explicit_cluster: explicit,

@@ -32,6 +32,9 @@ const CLUSTERS_AT: u32 = 0x15c;
 const CLUSTER_BLOCKS_AT: u32 = 0x188;
 /// What `%aggr_smem_size` is at most.
 const MOST_SHARED_AT: u32 = 0x13c;
+/// What cooperative groups have of the shared memory that the system keeps, before sm_90. From then
+/// on the first kilobyte of a kernel's shared memory is the system's, and zero serves.
+pub(crate) const RESERVED_SHARED_AT: u32 = 0x124;
 /// Where parameters begin from sm_90 on.
 const HOPPER_PARAMETERS_AT: u32 = 0x210;
 /// Multiprocessors of the device.
@@ -52,9 +55,19 @@ fn reciprocal(size: u32) -> f32 {
     if f64::from(nearest) * f64::from(size) < 1.0 { nearest.next_up() } else { nearest }
 }
 
-/// The bank for a launch with `local` bytes of local memory for each thread and a workspace. Empty
-/// for PTX.
-pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, local: u32, workspace: u64) -> Vec<u64> {
+/// Memory beside that of the program.
+pub(crate) struct Memories {
+    /// Bytes of local memory of each thread.
+    pub(crate) local: u32,
+    /// The address of the grid's workspace.
+    pub(crate) workspace: u64,
+    /// The offset in shared memory of what cooperative groups have there.
+    pub(crate) reserved: u32,
+}
+
+/// The bank for a launch. Empty for PTX.
+pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, memory: Memories) -> Vec<u64> {
+    let Memories { local, workspace, reserved } = memory;
     let Some(machine) = &program.machine else { return Vec::new() };
     let mut bytes = vec![0u8; (machine.param_end.max(machine.param_base) as usize).next_multiple_of(8) + 8];
     let mut put = |at: u32, value: &[u8]| {
@@ -82,6 +95,9 @@ pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, loca
         }
         put(CLUSTER_BLOCKS_AT, &clusters.size.iter().product::<u32>().to_le_bytes());
         put(MOST_SHARED_AT, &u32::MAX.to_le_bytes());
+    }
+    if !hopper && program.asks_for_reserved {
+        put(RESERVED_SHARED_AT, &reserved.to_le_bytes());
     }
     let workspace_at = WORKSPACE_AT[usize::from(hopper)];
     put(workspace_at, &((workspace >> 32) as u32).to_le_bytes());

@@ -361,6 +361,8 @@ pub struct Program {
     pub(crate) texts: Vec<String>,
     /// What only machine code has.
     pub machine: Option<Box<MachineTables>>,
+    /// It asks for the place of the shared memory that the system keeps.
+    pub(crate) asks_for_reserved: bool,
     /// How it can order memory.
     pub(crate) order: ProgramOrder,
     /// Its native code, once it is worth to have some.

@@ -25,7 +25,8 @@
 //!   between each and its access. So `__threadfence(); __syncthreads();` by all threads and an
 //!   atomic operation by one of them release what all have written;
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
-//!   through a barrier object or what the thread does next;
+//!   through a barrier object or what the thread does next. A copy reads its source from its
+//!   instruction to that wait (`sources`);
 //! - barrier objects (`mbarrier`) by phase: who arrives releases to those who see the phase over,
 //!   and to nobody before it is;
 //! - the ends of bulk operations (`cp.async.bulk`): for those who see the phase of the object over
@@ -69,10 +70,13 @@
 //!   such a one says more than was there, a race with it is at most [`Grade::Possible`], and
 //!   [`Inexact`] counts it.
 //! - `fence.mbarrier_init` ends the history of the objects that its thread has initialised.
+//! - The source of an asynchronous copy counts as read when the copy reports to a barrier object,
+//!   not when somebody has waited for that.
 //! - Arrivals at barrier objects reach whoever waits there, whatever their scope.
 //! - A release to the device is seen by an acquire of the cluster's scope whichever block made it.
 //! - What one instruction does in a single lane is one access, vectors too.
 
+mod accesses;
 mod clock;
 mod detector;
 mod events;
@@ -84,6 +88,7 @@ mod pair;
 mod records;
 mod shadow;
 mod simple;
+mod sources;
 mod threads;
 
 pub use detector::{Detector, Inexact, Reading};

@@ -316,5 +316,11 @@ impl Group<'_> {
 
 /// The lanes of a mask.
 pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> + Clone {
-    (0..LANES as u32).filter(move |lane| mask >> lane & 1 != 0)
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros();
+        let some = left != 0;
+        left &= left.wrapping_sub(1);
+        some.then_some(lane)
+    })
 }

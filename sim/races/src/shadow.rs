@@ -43,10 +43,12 @@ impl Access {
 
     pub(crate) const WIDE: u8 = u8::MAX;
 
+    #[inline(always)]
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
+    #[inline(always)]
     pub(crate) fn is_wide(&self) -> bool {
         self.warp == Access::WIDE
     }
@@ -71,6 +73,13 @@ const STEP: usize = 16;
 #[inline]
 pub(crate) fn is_long(length: usize) -> bool {
     length > KEPT || length.is_multiple_of(STEP)
+}
+
+/// The same of a history in which all accesses are of warps of one block: of those none is joined
+/// as long as there is room.
+#[inline]
+pub(crate) fn is_too_long(length: usize) -> bool {
+    length > KEPT
 }
 
 /// Makes accesses of whole blocks from those of warps. Returns how many say more than was there.
@@ -172,6 +181,20 @@ impl Page {
     /// Adds an access to the history of a cell that has no room for it.
     pub(crate) fn push(&mut self, index: u32, access: &Access) {
         self.list(index).push(*access);
+    }
+
+    /// Makes a history what a list says. True.
+    pub(crate) fn refill(&mut self, index: u32, history: &[Access]) -> bool {
+        for (at, slot) in self.cells[index as usize].iter_mut().enumerate() {
+            *slot = history.get(at).copied().unwrap_or_default();
+        }
+        let rest = history.get(2..).unwrap_or_default();
+        if !rest.is_empty() || self.list_number(index).is_some() {
+            let list = self.list(index);
+            list.clear();
+            list.extend_from_slice(rest);
+        }
+        true
     }
 
     #[inline]

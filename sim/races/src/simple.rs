@@ -2,12 +2,15 @@
 //! histories that hold the past of the accessing thread and of its block, plain reads, or atomic
 //! operations that reach each other; it leaves everything else to the detector.
 
+#[cfg(test)]
+mod tests;
+
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
 use crate::lanes::{Groups, are_apart};
 use crate::pair::lanes;
 use crate::records::Habits;
-use crate::shadow::{Access, Page, Shadow, is_long};
+use crate::shadow::{Access, Page, Shadow, is_long, is_too_long};
 use crate::threads::{Block, Thread};
 
 impl State {
@@ -16,6 +19,10 @@ impl State {
     /// accesses of most kernels. Returns the others.
     pub(crate) fn simple(&mut self, access: &WarpAccess<'_>) -> u32 {
         let all = access.lanes;
+        #[cfg(test)]
+        if self.no_short_way {
+            return all;
+        }
         let shared = access.memory != Memory::Global;
         if access.asynchronous
             || access.object
@@ -28,11 +35,12 @@ impl State {
         let Some(block) = self.blocks.get(&access.block) else { return all };
         let shadow = self.shadows.entry(access.memory).or_default();
         match (access.kind, access.strength) {
-            (Kind::Read, Strength::Plain) => reads(shadow, block, access),
+            (Kind::Read, Strength::Plain) => reads(shadow, block, access, &mut self.scratch),
             (Kind::Write, Strength::Plain) => writes(shadow, block, access),
             (Kind::Atomic, Strength::Strong(Order::RELAXED, scope)) if scope != Scope::Cluster => {
-                let known = |address| self.locations.contains_key(&(access.memory, address));
-                atomics(shadow, block, access, (scope, &known, &mut self.habits))
+                let known =
+                    |address| !self.locations.is_empty() && self.locations.contains_key(&(access.memory, address));
+                atomics(shadow, block, access, (scope, &known, &mut self.habits, &mut self.scratch))
             }
             _ => all,
         }
@@ -60,7 +68,7 @@ fn is_plain(access: &Access) -> bool {
 }
 
 /// Reads, a group of lanes at one address at a time. Returns the lanes that are left.
-fn reads(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
+fn reads(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>, room: &mut Vec<Access>) -> u32 {
     let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
     let (cell, template) = (access.size.trailing_zeros(), kept(access, block, Access::READ));
     let (mut left, mut cursor) = (0, shadow.cursor(cell));
@@ -69,7 +77,7 @@ fn reads(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
             let thread = &of_warp[lane as usize];
             let now = Access { lanes: 1 << lane, epoch: thread.epoch, ..template };
             let done = match cursor.at(access.addresses[lane as usize]) {
-                Some((page, index)) => read(page, index, &now, thread),
+                Some((page, index)) => read(page, index, &now, thread, room),
                 None => false,
             };
             left |= u32::from(!done) << lane;
@@ -85,7 +93,7 @@ fn reads(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
         let now = Access { lanes: group, epoch: thread.epoch, ..template };
         let done = (group.is_power_of_two() || lanes(group).all(alike))
             && match cursor.at(address) {
-                Some((page, index)) => read(page, index, &now, thread),
+                Some((page, index)) => read(page, index, &now, thread, room),
                 None => false,
             };
         left |= if done { 0 } else { group };
@@ -95,7 +103,7 @@ fn reads(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
 
 /// A plain read of lanes with one clock. Whether that is taken care of.
 #[inline]
-fn read(page: &mut Page, index: u32, now: &Access, thread: &Thread) -> bool {
+fn read(page: &mut Page, index: u32, now: &Access, thread: &Thread, room: &mut Vec<Access>) -> bool {
     let past = |before: &Access| before.block == now.block && is_plain(before) && before.epoch < thread.floor;
     let own = |before: &Access| {
         (before.block, before.warp, before.lanes) == (now.block, now.warp, now.lanes)
@@ -125,51 +133,88 @@ fn read(page: &mut Page, index: u32, now: &Access, thread: &Thread) -> bool {
             _ => {}
         }
     }
-    joins_readers(page, index, now, thread)
+    joins_readers(page, index, now, thread, room)
 }
 
 /// Adds a plain read to a history of plain reads and past writes, or finds that the history says as
 /// much already. False: nothing was done.
-fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread) -> bool {
+fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread, kept: &mut Vec<Access>) -> bool {
     let (slots, more) = page.whole(index);
     let taken = slots.iter().filter(|access| access.flags != 0).count();
-    let (mut adds, mut says_so, mut same_instruction) = (thread.known.is_empty(), false, None);
-    let kept = more.as_ref().map_or(0, |more| more.len());
-    for (at, before) in slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter())).enumerate() {
-        let of_block = before.block == now.block;
-        if before.is(Access::WRITE) && of_block && is_plain(before) && before.epoch < thread.floor {
-            continue;
-        }
-        if before.flags & !Access::WHOLE != Access::READ {
-            return false;
-        }
-        if before.is_wide() {
-            // It stands for all threads of its blocks.
-            says_so |= before.includes(now);
-            adds &= !(before.block..=before.lanes).contains(&now.block);
-        } else if of_block {
-            let own = before.warp == now.warp;
-            let same = (before.epoch, before.site, before.reach) == (now.epoch, now.site, now.reach);
-            says_so |= own && same && before.lanes & now.lanes == now.lanes;
-            if own && same && before.flags == now.flags {
-                same_instruction = Some(at);
+    // Whether it has something behind it that leaves the history then, and whether all is of its
+    // block.
+    let (mut says_so, mut leaves, mut alone, mut same_instruction) = (false, false, true, None);
+    let count = taken + more.as_ref().map_or(0, |more| more.len());
+    for (from, part) in [(0, &slots[..taken]), (taken, more.as_ref().map_or(&[][..], |more| &more[..]))] {
+        for (at, before) in part.iter().enumerate() {
+            let of_block = before.block == now.block;
+            if before.flags & !Access::WHOLE != Access::READ {
+                if before.is(Access::WRITE) && of_block && is_plain(before) && before.epoch < thread.floor {
+                    continue;
+                }
+                return false;
             }
-            // What it has behind it leaves the history.
-            adds &= before.epoch >= thread.floor && (!own || before.lanes & now.lanes == 0);
+            if before.is_wide() {
+                // It stands for all threads of its blocks.
+                says_so |= before.includes(now);
+                alone = false;
+            } else if of_block {
+                let own = before.warp == now.warp;
+                let same = (before.epoch, before.site, before.reach) == (now.epoch, now.site, now.reach);
+                says_so |= own && same && before.lanes & now.lanes == now.lanes;
+                if own && same && before.flags == now.flags {
+                    same_instruction = Some(from + at);
+                }
+                leaves |= before.epoch < thread.floor || own && before.lanes & now.lanes != 0;
+            } else {
+                alone = false;
+            }
         }
     }
-    if says_so || !adds {
+    if says_so || !thread.known.is_empty() {
         return says_so;
     }
-    if let Some(at) = same_instruction {
-        let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
-        return entry.map(|entry| entry.lanes |= now.lanes).is_some();
+    let is_long = |length| if alone { is_too_long(length) } else { is_long(length) };
+    if !leaves {
+        if let Some(at) = same_instruction {
+            let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
+            return entry.map(|entry| entry.lanes |= now.lanes).is_some();
+        }
+        if is_long(count + 1) {
+            return false;
+        }
+        if taken < slots.len() {
+            slots[taken] = *now;
+        } else {
+            page.push(index, now);
+        }
+        return true;
     }
-    if taken < slots.len() || is_long(taken + kept + 1) {
-        return false;
+    kept.clear();
+    let (mut this, mut again) = (*now, false);
+    for before in slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter())) {
+        let mut entry = *before;
+        if !entry.is(Access::WRITE) && !entry.is_wide() && entry.block == now.block {
+            if entry.epoch < thread.floor {
+                continue;
+            }
+            if entry.warp == now.warp {
+                entry.lanes &= !now.lanes;
+                if entry.lanes == 0 {
+                    continue;
+                }
+            }
+        }
+        // What happened again is as late as now.
+        if !again && (Access { lanes: now.lanes, ..entry }) == *now {
+            again = true;
+            this.lanes |= entry.lanes;
+            continue;
+        }
+        kept.push(entry);
     }
-    page.push(index, now);
-    true
+    kept.push(this);
+    !is_long(kept.len()) && page.refill(index, kept)
 }
 
 /// Writes of lanes at addresses that go upwards or downwards. Returns the lanes that are left.
@@ -216,7 +261,7 @@ fn atomics(
     shadow: &mut Shadow,
     block: &Block,
     access: &WarpAccess<'_>,
-    (scope, is_known, habits): (Scope, &dyn Fn(u64) -> bool, &mut Habits),
+    (scope, is_known, habits, room): (Scope, &dyn Fn(u64) -> bool, &mut Habits, &mut Vec<Access>),
 ) -> u32 {
     let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
     let cell = access.size.trailing_zeros();
@@ -233,7 +278,7 @@ fn atomics(
         let done = lanes(group).all(alike)
             && !is_known(address)
             && match cursor.at(address) {
-                Some((page, index)) => joins_atomics(page, index, &now, thread, habits),
+                Some((page, index)) => joins_atomics(page, index, &now, thread, (habits, room)),
                 None => false,
             };
         left |= if done { 0 } else { group };
@@ -243,61 +288,123 @@ fn atomics(
 
 /// Adds an atomic operation to a history of such that reach it, and of what its block has behind
 /// it. False: nothing was done.
-fn joins_atomics(page: &mut Page, index: u32, now: &Access, thread: &Thread, habits: &mut Habits) -> bool {
+///
+/// It leaves what [`Group::observed`](crate::pair::Group::observed) and
+/// [`Group::covered`](crate::pair::Group::covered) would: of those that the threads have behind
+/// them the last one is covered, as are the own ones behind it. Those before it have been observed
+/// and stay, for what their threads did before is another matter.
+fn joins_atomics(
+    page: &mut Page,
+    index: u32,
+    now: &Access,
+    thread: &Thread,
+    (habits, kept): (&mut Habits, &mut Vec<Access>),
+) -> bool {
     let alike = |before: &Access| {
         (before.flags ^ now.flags) & !Access::WHOLE == 0
             && before.reach == now.reach
             && (now.reach & 3 == Scope::Device as u8
                 || before.block == now.block && (!before.is_wide() || before.lanes == now.block))
     };
-    let past = |before: &Access| before.block == now.block && before.epoch < thread.floor;
     let (slots, more) = page.whole(index);
     let taken = slots.iter().filter(|access| access.flags != 0).count();
     let count = taken + more.as_ref().map_or(0, |more| more.len());
-    let all = slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter()));
-    let (mut mine, mut covers, mut says_so) = (None, false, false);
-    for (at, before) in all.enumerate() {
-        if before.is_wide() && alike(before) {
-            says_so |= before.includes(now);
-            // It is to become the latest.
-            if before.includes(now) && at + 1 < count {
-                return false;
-            }
-        } else if alike(before) {
-            let own = (before.block, before.warp) == (now.block, now.warp);
-            let again = own && before.lanes & now.lanes != 0;
-            if again && before.site == now.site {
-                habits.polls.insert(now.site);
-            }
-            if own && (before.epoch, before.site, before.flags) == (now.epoch, now.site, now.flags) {
-                mine = Some(at);
-                if at + 1 < count {
+    // The first place behind plain accesses, the last one that all threads have behind them, where
+    // there is something of the warp's own, and where this operation is already.
+    let (mut first, mut last, mut touched, mut mine) = (0, None, usize::MAX, None);
+    let (mut by_wide, mut alone) = (false, true);
+    for (from, part) in [(0, &slots[..taken]), (taken, more.as_ref().map_or(&[][..], |more| &more[..]))] {
+        for (at, before) in part.iter().enumerate() {
+            let at = from + at;
+            let of_block = before.block == now.block;
+            if !alike(before) {
+                // A plain access ends the chain of those that are observed. Seldom one is between.
+                if first != at || !of_block || !is_plain(before) || before.epoch >= thread.floor {
                     return false;
                 }
+                first = at + 1;
+            } else if before.is_wide() {
+                alone = false;
+                if before.includes(now) {
+                    // It is to become the latest.
+                    if at + 1 < count {
+                        return false;
+                    }
+                    mine = Some(at);
+                    by_wide = true;
+                }
+            } else if of_block {
+                let own = before.warp == now.warp && before.lanes & now.lanes != 0;
+                let past = before.epoch < thread.floor;
+                if own && before.site == now.site {
+                    habits.polls.insert(now.site);
+                }
+                if past || own && now.lanes & !before.lanes == 0 {
+                    last = Some(at);
+                }
+                if past || own {
+                    touched = touched.min(at);
+                }
+                if before.warp == now.warp
+                    && (before.epoch, before.site, before.flags) == (now.epoch, now.site, now.flags)
+                {
+                    mine = Some(at);
+                }
             } else {
-                // The later one stands for what comes before it.
-                covers |= again || past(before);
+                alone = false;
             }
-        } else if !(is_plain(before) && past(before)) {
-            return false;
         }
     }
-    if covers || says_so {
-        return !covers;
-    }
-    match mine {
-        Some(at) if at < taken => slots[at].lanes |= now.lanes,
-        Some(at) => {
-            let entry = more.and_then(|more| more.get_mut(at - taken));
-            return entry.map(|entry| entry.lanes |= now.lanes).is_some();
+    let is_long = |length| if alone { is_too_long(length) } else { is_long(length) };
+    // Mostly it is the first of its threads, or the same as the last one.
+    if touched == usize::MAX || mine == Some(touched) && touched + 1 == count {
+        if let Some(at) = mine.filter(|&at| at + 1 == count) {
+            let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
+            if let Some(entry) = entry.filter(|entry| !entry.is_wide()) {
+                entry.lanes |= now.lanes;
+            }
+            return true;
         }
-        None if taken < slots.len() => slots[taken] = *now,
-        None => {
+        if mine.is_none() {
             if is_long(count + 1) {
                 return false;
             }
-            page.push(index, now);
+            if taken < slots.len() {
+                slots[taken] = *now;
+            } else {
+                page.push(index, now);
+            }
+            return true;
         }
     }
-    true
+    if by_wide || !thread.known.is_empty() {
+        return false;
+    }
+    kept.clear();
+    let (mut this, mut again) = (*now, false);
+    let all = slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter()));
+    for (at, before) in all.enumerate() {
+        let mut entry = *before;
+        let observed = last.is_some_and(|last| at < last);
+        if at >= first && !observed && !entry.is_wide() && entry.block == now.block {
+            if entry.epoch < thread.floor {
+                continue;
+            }
+            if entry.warp == now.warp {
+                entry.lanes &= !now.lanes;
+                if entry.lanes == 0 {
+                    continue;
+                }
+            }
+        }
+        // What happened again is as late as now.
+        if !again && (Access { lanes: now.lanes, ..entry }) == *now {
+            again = true;
+            this.lanes |= entry.lanes;
+            continue;
+        }
+        kept.push(entry);
+    }
+    kept.push(this);
+    !is_long(kept.len()) && page.refill(index, kept)
 }

@@ -33,7 +33,7 @@ struct Extra {
 }
 
 /// A thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) epoch: u64,
     /// Epochs of the own block's threads below it are known.
@@ -49,6 +49,12 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    /// One that knows nothing, which all threads of a block have in common.
+    fn new(nothing: &Arc<Known>) -> Thread {
+        let nothing = || nothing.clone();
+        Thread { epoch: 0, floor: 0, known: nothing(), sc: nothing(), met: nothing(), extra: None }
+    }
+
     fn extra(&mut self) -> &mut Extra {
         self.extra.get_or_insert_default()
     }
@@ -112,6 +118,15 @@ pub(crate) struct Block {
     at_grid: Vec<u32>,
 }
 
+/// Puts a clock in the place of another one. Mostly neither says anything, and counting references
+/// of hundreds of threads at each barrier takes long.
+#[inline]
+fn replace(clock: &mut Arc<Known>, by: &Arc<Known>) {
+    if !(clock.is_empty() && by.is_empty()) {
+        *clock = by.clone();
+    }
+}
+
 /// The threads of lanes.
 pub(crate) fn threads(warp: u32, mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0).map(move |lane| warp as usize * LANES + lane)
@@ -124,11 +139,12 @@ impl Block {
             left if left >= LANES as u32 => u32::MAX,
             left => (1 << left) - 1,
         };
+        let nothing = Arc::default();
         Block {
             number,
             cluster,
             generation: 0,
-            threads: (0..warps * LANES as u32).map(|_| Thread::default()).collect(),
+            threads: (0..warps * LANES as u32).map(|_| Thread::new(&nothing)).collect(),
             alive: (0..warps).map(lanes).collect(),
             has_ended: false,
             barriers: Vec::new(),
@@ -270,7 +286,9 @@ impl Block {
             for at in threads(warp as u32, mask) {
                 let thread = &mut self.threads[at];
                 (thread.floor, thread.epoch) = (floor, floor);
-                (thread.known, thread.sc, thread.met) = (known.clone(), sc.clone(), met.clone());
+                replace(&mut thread.known, &known);
+                replace(&mut thread.sc, &sc);
+                replace(&mut thread.met, &met);
             }
         }
     }

@@ -4,4 +4,5 @@ mod async_proxy;
 mod flags;
 mod random;
 mod script;
+mod sources;
 mod twins;

@@ -190,6 +190,12 @@ impl Script {
         self.tell(Script::lanes(thread), memory, &[at; LANES], 4, Kind::Write, Strength::Plain, true, false);
     }
 
+    /// An asynchronous copy reads global memory.
+    pub fn copy_from(&mut self, thread: Thread, at: u64) {
+        self.site += 1;
+        self.tell(Script::lanes(thread), Memory::Global, &[at; LANES], 4, Kind::Read, Strength::Plain, true, false);
+    }
+
     /// An operation on a barrier object in shared memory.
     pub fn object(&mut self, thread: Thread, at: u64, kind: Kind, order: Order) {
         self.site += 1;

@@ -385,6 +385,7 @@ impl<'c, 'm> Scope<'c, 'm> {
                     return Err(CompileError::Unsupported { instruction, function: self.name(), line });
                 }
                 let kind = control::special_by_name(text).map_or(0, |kind| kind as u32);
+                self.c.program.asks_for_reserved |= text.starts_with(control::RESERVED_SHARED);
                 Ok(self.result_of(|d| build::Special { d, number: kind }))
             }
             Some(&Operand::Local(local, offset)) => {

@@ -70,6 +70,7 @@ impl Program {
                 locations: Vec::new(),
                 texts: Vec::new(),
                 machine: None,
+                asks_for_reserved: false,
                 order: order_of(module),
                 native: OnceLock::new(),
                 warps: AtomicU64::new(0),

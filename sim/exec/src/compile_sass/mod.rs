@@ -78,6 +78,7 @@ impl Program {
             locations: Vec::new(),
             texts: Vec::new(),
             machine: None,
+            asks_for_reserved: false,
             order: ProgramOrder::default(),
             native: OnceLock::new(),
             warps: AtomicU64::new(0),

@@ -14,6 +14,7 @@ use crate::exec::load_store::GLOBAL;
 use crate::exec::per_lane::{LaneFn, op1, op2};
 use crate::exec::told::strength::PLAIN;
 use crate::interface::CompileError;
+use crate::launch_constants::RESERVED_SHARED_AT;
 use crate::operations::build;
 use crate::program::{LANES, LaneTy, LaunchWord, Pred, Row, Sem, Slot};
 
@@ -107,6 +108,7 @@ impl Translation<'_> {
         }
         let slot = self.new_constant(0);
         let constant = slot.0 & !Slot::CONSTANT;
+        self.program.asks_for_reserved |= (offset..offset + bytes).contains(&RESERVED_SHARED_AT);
         self.machine.launch_words.push(LaunchWord { constant, offset, bytes });
         self.launch_words.insert((offset, bytes), slot);
         slot

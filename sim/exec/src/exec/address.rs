@@ -55,6 +55,12 @@ impl Warp<'_> {
         self.block().shared() as u64
     }
 
+    /// Whether an offset in shared memory is in what the system keeps there.
+    fn is_reserved(&self, offset: u64, size: u32) -> bool {
+        let reserved = &self.env.reserved_shared;
+        u64::from(reserved.start) <= offset && offset + u64::from(size) <= u64::from(reserved.end)
+    }
+
     /// Tells the device, once in a launch, of an access to shared memory that is there only because
     /// the device hands it out in steps.
     #[cold]
@@ -85,10 +91,11 @@ impl Warp<'_> {
             SHARED => {
                 let limit = u64::from(self.block().shared_limit);
                 let offset = address & OFFSET;
-                if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit {
+                let reserved = self.is_reserved(offset, size);
+                if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit && !reserved {
                     return Err(out("shared"));
                 }
-                if offset + u64::from(size) > u64::from(self.block().shared_size) {
+                if offset + u64::from(size) > u64::from(self.block().shared_size) && !reserved {
                     self.overrun(lane, out("shared"));
                 }
                 // All blocks of a cluster have as much.

@@ -63,7 +63,7 @@ impl Warp<'_> {
 /// own.
 pub(super) fn window(w: &mut Warp<'_>, address: u64) -> u64 {
     let own = address.wrapping_sub(w.shared_base());
-    if own < u64::from(w.block().shared_limit) {
+    if own < u64::from(w.block().shared_end) {
         return own;
     }
     w.shared_owner(address).map_or(own, |(rank, offset)| (rank as u64 + 1) << RANK_SHIFT | offset)

@@ -2,6 +2,7 @@
 
 use sim_races::{Proxies, Scope};
 
+use crate::env::{RESERVED_SHARED_BYTES, reserved_middle};
 use crate::exec::per_lane::each;
 use crate::interface::{FaultKind, SMS};
 use crate::observed_order::{OrderEvent, Reach};
@@ -219,6 +220,12 @@ pub enum Special {
     TimerHi,
     DynamicShared,
     TotalShared,
+    /// Shared memory that the system keeps: its begin, what cooperative groups have of it, its end,
+    /// its size.
+    ReservedShared,
+    ReservedSharedMiddle,
+    ReservedSharedEnd,
+    ReservedSharedSize,
     ClusteridX,
     ClusteridY,
     ClusteridZ,
@@ -245,6 +252,9 @@ pub enum Special {
 
 /// Warps that a multiprocessor has room for.
 const WARPS: u64 = 64;
+
+/// What the names of registers begin with that say where the system's part of shared memory is.
+pub(crate) const RESERVED_SHARED: &str = "%reserved_smem_offset_";
 
 /// The special register of a name with its percent sign and component.
 pub(crate) fn special_by_name(name: &str) -> Option<Special> {
@@ -291,8 +301,10 @@ pub(crate) fn special_by_name(name: &str) -> Option<Special> {
         // Other words of the environment, and counters: nobody sets them, nobody has them count.
         name if name.starts_with("%envreg") || name.starts_with("%pm") => Some(Zero),
         "%total_smem_size" | "%aggr_smem_size" => Some(TotalShared),
-        // Shared memory that the hardware keeps for itself: none here.
-        name if name.starts_with("%reserved_smem_offset_") => Some(Zero),
+        "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => Some(ReservedShared),
+        "%reserved_smem_offset_1" => Some(ReservedSharedMiddle),
+        "%reserved_smem_offset_end" => Some(ReservedSharedEnd),
+        "%reserved_smem_offset_cap" => Some(ReservedSharedSize),
         _ => None,
     }
 }
@@ -359,6 +371,10 @@ pub(crate) fn special(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             y if y == Special::TimerLo as u32 => unix() & 0xffff_ffff,
             y if y == Special::TimerHi as u32 => unix() >> 32,
             y if y == Special::DynamicShared as u32 => u64::from(launch.dynamic_shared),
+            y if y == Special::ReservedShared as u32 => u64::from(w.env.reserved_shared.start),
+            y if y == Special::ReservedSharedMiddle as u32 => u64::from(reserved_middle(&w.env.reserved_shared)),
+            y if y == Special::ReservedSharedEnd as u32 => u64::from(w.env.reserved_shared.end),
+            y if y == Special::ReservedSharedSize as u32 => u64::from(RESERVED_SHARED_BYTES),
             y if y == Special::TotalShared as u32 => u64::from(w.env.shared_limit()),
             y if y == Special::ClusterCtarank as u32 => w.rank() as u64,
             y if y == Special::ClusterNctarank as u32 => cluster.iter().map(|&n| u64::from(n)).product(),

@@ -2,7 +2,7 @@
 
 use crate::exec::cluster_memory::window;
 use crate::exec::per_lane::each;
-use crate::exec::told::strength::{COPY, PLAIN};
+use crate::exec::told::strength::COPY;
 use crate::exec::vector_access::{read_whole, write_whole};
 use crate::interface::AccessKind;
 use crate::operations::operands::{self, Location};
@@ -241,7 +241,7 @@ pub(crate) fn convert_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 #[inline(never)]
 pub(crate) fn is_space(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::IsSpace::of(i);
-    let shared = (w.shared_base(), u64::from(w.block().shared_limit).max(1));
+    let shared = (w.shared_base(), u64::from(w.block().shared_end).max(1));
     let local = (w.local() as u64, u64::from(w.env.lane_local).max(1) * LANES as u64);
     let params = (w.env.params.as_ptr() as u64, w.env.params.len() as u64 * 8);
     let within = |address: u64, (start, size): (u64, u64)| address.wrapping_sub(start) < size;
@@ -288,7 +288,7 @@ pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::CopyAsync::of(i);
     let size = i.bytes();
     let target = Location { row: i.to(), offset: i.to_offset(), space: i.space(), strength: COPY };
-    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: PLAIN };
+    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: COPY };
     let (mut to, mut from) = ([0; LANES], [0; LANES]);
     if let Err(next) = w.addresses(target, mask, size, AccessKind::Write, &mut to) {
         return next;

@@ -1,0 +1,418 @@
+//! One access of lanes of a warp: judges it against the histories of its bytes, keeps it there, and
+//! leaves what it releases at its place. `simple` takes most accesses off it; `pair` has the rule
+//! of what a race is.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::join;
+use crate::detector::State;
+use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
+use crate::grade::Evidence;
+use crate::pair::{Group, is_guess, lanes, side};
+use crate::records::{Race, Remedy, Side};
+use crate::shadow::Access;
+use crate::sources::Source;
+use crate::threads::{Block, threads};
+
+/// The size of a barrier object, as a power of two.
+pub(crate) const OBJECT: u8 = 3;
+
+fn flags_of(access: &WarpAccess<'_>, strong: Option<Scope>) -> u8 {
+    let mut flags = match access.kind {
+        Kind::Read => Access::READ,
+        Kind::Write => Access::WRITE,
+        Kind::Atomic => Access::READ | Access::WRITE,
+    };
+    if strong.is_some() {
+        flags |= Access::STRONG;
+    }
+    if access.strength == Strength::Volatile {
+        flags |= Access::VOLATILE;
+    }
+    if access.asynchronous {
+        flags |= Access::COPY;
+    }
+    if access.bulk.is_some() {
+        flags |= Access::BULK;
+    }
+    flags
+}
+
+impl State {
+    pub(crate) fn access(&mut self, access: &WarpAccess<'_>) {
+        if access.lanes == 0 || access.size == 0 {
+            return;
+        }
+        self.events += 1;
+        let mut plain = *access;
+        if access.asynchronous && access.kind == Kind::Read {
+            // The target is asynchronous; the source is read from now on, until the wait.
+            if let Some(block) = self.blocks.get_mut(&access.block) {
+                self.sources.begin(block, access);
+            }
+            plain.asynchronous = false;
+        } else if !self.sources.is_empty() && access.kind != Kind::Read && access.memory == Memory::Global {
+            self.overwrites(access);
+        }
+        let access = &plain;
+        let lanes = self.simple(access);
+        if lanes == 0 {
+            return;
+        }
+        let access = &WarpAccess { lanes, ..*access };
+        let Some(block) = self.blocks.get(&access.block) else { return };
+        // Lanes of one address and one epoch go together.
+        let mut order: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
+        let place = |lane: u8| {
+            let epoch = block.threads[access.warp as usize * LANES + usize::from(lane)].epoch;
+            (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
+        };
+        if !order.is_sorted_by_key(|&lane| place(lane)) {
+            order.sort_unstable_by_key(|&lane| place(lane));
+        }
+        let count = access.lanes.count_ones() as usize;
+        let mut at = 0;
+        while at < count {
+            let (_, address, epoch, _) = place_of(&self.blocks, access, order[at]);
+            let mut mask = 0;
+            while at < count {
+                let (_, other, its, lane) = place_of(&self.blocks, access, order[at]);
+                if (other, its) != (address, epoch) {
+                    break;
+                }
+                mask |= 1 << lane;
+                at += 1;
+            }
+            self.group(access, address, epoch, mask);
+        }
+    }
+
+    /// Tells of copies that have still to read what an access writes.
+    fn overwrites(&mut self, access: &WarpAccess<'_>) {
+        for met in self.sources.overwrite(access) {
+            let Some(source) = self.sources.get(met.source) else { continue };
+            let (reader, writer) = met.lanes;
+            let same_warp = (source.block, source.warp) == (access.block, access.warp);
+            if self.reading.machine && same_warp && reader != writer {
+                self.inexact.unsaid += 1;
+                continue;
+            }
+            let thread = |warp: u32, lane: u32| Some(warp * LANES as u32 + lane);
+            let reads = Side {
+                site: source.site,
+                kind: Kind::Read,
+                scope: None,
+                asynchronous: true,
+                block: source.block,
+                thread: thread(source.warp, reader),
+            };
+            let strong = match access.strength {
+                Strength::Strong(_, scope) => Some(scope),
+                Strength::Volatile => Some(Scope::Device),
+                Strength::Plain => (access.kind == Kind::Atomic).then_some(Scope::Device),
+            };
+            let writes = Side {
+                site: access.site,
+                kind: access.kind,
+                scope: strong,
+                asynchronous: access.asynchronous || access.bulk.is_some(),
+                block: access.block,
+                thread: thread(access.warp, writer),
+            };
+            let same_value = strong.is_none() && access.unchanged >> writer & 1 != 0;
+            let grade = Evidence { same_value, ..Evidence::default() }.grade();
+            let (sides, remedy) = ([reads, writes], Remedy::AwaitCopy);
+            let race = Race { sides, shared: None, address: met.address, grade, remedy, count: 0 };
+            self.records.add(race, true, self.events);
+        }
+    }
+
+    /// Copies have read their source: what comes behind that must come behind the wait.
+    pub(crate) fn has_read(&mut self, source: &Source) {
+        let lanes = source.open & !source.overwritten;
+        if lanes == 0 {
+            return;
+        }
+        self.judged = true;
+        self.access(&WarpAccess {
+            block: source.block,
+            warp: source.warp,
+            lanes,
+            executing: lanes,
+            site: source.site,
+            memory: Memory::Global,
+            addresses: &source.addresses,
+            size: source.size,
+            kind: Kind::Read,
+            strength: Strength::Plain,
+            unchanged: 0,
+            alike: false,
+            asynchronous: false,
+            object: false,
+            compares: false,
+            bulk: None,
+        });
+        self.judged = false;
+    }
+
+    /// Lanes of an access at one address, with one epoch.
+    fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
+        let (memory, this_block) = (access.memory, access.block);
+        let State { blocks, shadows, locations, records, inexact, habits, objects, .. } = self;
+        let Some(block) = blocks.get_mut(&this_block) else { return };
+        let place = (memory, address);
+        // Machine code polls a half of a barrier object by a plain load.
+        let polled = match (access.strength, access.kind, memory) {
+            (Strength::Plain, Kind::Read, Memory::Shared(_)) if self.has_objects => {
+                locations.get(&(memory, address & !7))
+            }
+            _ => None,
+        };
+        let polled = polled.filter(|location| location.object);
+        let known = polled.or_else(|| locations.get(&place));
+        let polls = polled.is_some();
+        let strong = match access.strength {
+            Strength::Plain if polls => Some((Order::BOTH, Scope::Block)),
+            Strength::Plain if access.kind == Kind::Atomic => Some((Order::RELAXED, Scope::Device)),
+            Strength::Plain => None,
+            Strength::Volatile => Some((Order::RELAXED, Scope::Device)),
+            // A cluster of one block is the block.
+            Strength::Strong(order, Scope::Cluster) if self.clusters.is_empty() => Some((order, Scope::Block)),
+            Strength::Strong(order, scope) => Some((order, scope)),
+        };
+        let mut met = None;
+        if let (Some((order, scope)), Some(location)) = (strong, known)
+            && access.kind != Kind::Write
+            && !(access.object && objects.has(place))
+        {
+            let released = location.released_to(scope, this_block, block.cluster);
+            if released.iter().any(Option::is_some) {
+                habits.polls.insert(access.site);
+            }
+            let warp = if self.reading.machine && order.acquire { block.alive(access.warp) } else { 0 };
+            for at in threads(access.warp, mask | warp) {
+                block.threads[at].acquire(this_block, &released, order.acquire);
+            }
+            // What is acquired is in the threads' clocks now.
+            for part in released.into_iter().flatten().filter(|_| !order.acquire) {
+                met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));
+            }
+        }
+        // Machine code initialises and arrives at barrier objects by halves, too.
+        let halves = self.has_objects
+            && self.reading.machine
+            && locations.get(&(memory, address & !7)).is_some_and(|location| location.object);
+        let size = if polls || halves {
+            OBJECT
+        } else if access.size.is_power_of_two() {
+            access.size.trailing_zeros() as u8
+        } else {
+            15
+        };
+        let reach = strong.map_or(0, |(_, scope)| scope as u8) | size << 4;
+        let mut flags = flags_of(access, strong.map(|(_, scope)| scope));
+        if access.executing == block.alive(access.warp) {
+            flags |= Access::WHOLE;
+        }
+        if access.kind == Kind::Write && access.unchanged & mask == mask {
+            flags |= Access::UNCHANGED;
+        }
+        // Copies have epochs of their own: the groups they are in.
+        let (one, several) = ([(access.bulk.unwrap_or(epoch), mask)], access.asynchronous);
+        let several: Vec<(u64, u32)> = if several {
+            let mut groups: Vec<(u64, u32)> = Vec::new();
+            for lane in lanes(mask) {
+                let group = block.open_group(access.warp as usize * LANES + lane as usize);
+                match groups.iter_mut().find(|(number, _)| *number == group) {
+                    Some((_, mask)) => *mask |= 1 << lane,
+                    None => groups.push((group, 1 << lane)),
+                }
+            }
+            groups
+        } else {
+            Vec::new()
+        };
+        let copies = if several.is_empty() { &one[..] } else { &several };
+        let mut released = false;
+        let shadow = shadows.entry(memory).or_default();
+        let shared = if let Memory::Shared(block) = memory { Some(block) } else { None };
+        for &(epoch, mask) in copies {
+            let now = Access {
+                epoch,
+                block: this_block,
+                lanes: mask,
+                site: access.site,
+                warp: access.warp as u8,
+                flags,
+                reach,
+                exact: true,
+            };
+            let group = Group {
+                block,
+                access: now,
+                executing: access.executing,
+                met: met.clone(),
+                clusters: &self.clusters,
+                objects,
+                shared: shared.is_some(),
+                object: access.object,
+            };
+            let event = self.events;
+            let judged = self.judged;
+            let mut add = |at: u64, before: &Access, (lane, other): (u32, u32), evidence: Evidence| {
+                if judged {
+                    return;
+                }
+                if self.reading.machine
+                    && (evidence.same_warp || shared.is_some() && (is_guess(before, &now) || evidence.mixed_size))
+                {
+                    inexact.unsaid += 1;
+                    return;
+                }
+                let sides = [side(before, other), side(&now, lane)];
+                let one = std::ptr::eq(before, &raw const now);
+                let remedy = if one { Remedy::Atomic } else { group.remedy(before, (lane, other), evidence) };
+                let grade = evidence.grade();
+                let race = Race { sides, shared, address: at, grade, remedy, count: 0 };
+                records.add(race, !evidence.flag_like, event);
+            };
+            let writes = access.kind == Kind::Write;
+            if writes && mask.count_ones() > 1 {
+                // Which of the lanes' values stays is not defined.
+                let first = mask.trailing_zeros();
+                let evidence = Evidence { same_value: access.alike, ..Evidence::default() };
+                add(address, &now, ((mask & !(1 << first)).trailing_zeros(), first), evidence);
+            }
+            shadow.update(address, u64::from(access.size), |at, history| {
+                let observed = group.observed(history);
+                let mut number = 0;
+                history.retain_mut(|before| {
+                    let is_observed = observed.as_ref().is_some_and(|seen| seen.contains(&number));
+                    number += 1;
+                    released |= before.is(Access::STRONG) && before.is(Access::WRITE);
+                    let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & mask != 0;
+                    if own && is_guess(before, &now) && now.is(Access::WRITE) {
+                        *habits.guesses.entry(before.site).or_default() |= access.compares;
+                    }
+                    if own && before.site == now.site && now.is(Access::STRONG) && now.is(Access::READ) {
+                        habits.polls.insert(now.site);
+                    }
+                    let unordered = if is_observed && before.is(Access::STRONG) && before.is(Access::WRITE) {
+                        // Behind it, but what its thread has done before it may not be.
+                        return true;
+                    } else if before.block == this_block
+                        && !before.is(Access::COPY | Access::BULK)
+                        && !now.is(Access::BULK)
+                        && !before.is_wide()
+                        && lanes(mask).all(|lane| before.epoch < group.block.threads[group.thread(lane)].floor)
+                    {
+                        None
+                    } else if now.is(Access::WRITE) || before.is(Access::WRITE) {
+                        let strong = now.is(Access::STRONG) && before.is(Access::STRONG);
+                        let alike = now.reach >> 4 == before.reach >> 4;
+                        let either_volatile = (now.flags | before.flags) & Access::VOLATILE != 0;
+                        let never = strong && alike && group.reach_each_other(before);
+                        let unordered = if never && !either_volatile { Some((0, 0)) } else { group.unordered(before) };
+                        if let Some(pair) = unordered
+                            && (!never || either_volatile)
+                        {
+                            if !never {
+                                add(at, before, pair, group.evidence(before, pair));
+                            } else if either_volatile {
+                                let evidence = group.evidence(before, pair);
+                                if !evidence.same_warp {
+                                    add(at, before, pair, Evidence { flag_like: true, ..evidence });
+                                }
+                            }
+                        }
+                        unordered
+                    } else {
+                        // Two reads: only whether the second makes the first superfluous.
+                        Some((0, 0))
+                    };
+                    let covered = group.covered(before, unordered.is_none() && group.met.is_none());
+                    if covered == u32::MAX {
+                        return false;
+                    }
+                    if !before.is_wide() {
+                        before.lanes &= !covered;
+                    }
+                    before.is_wide() || before.lanes != 0
+                });
+                let says_so = |before: &Access| before.includes(&now) || Access { lanes: mask, ..*before } == now;
+                let kept = history.iter().position(says_so).filter(|_| !now.is(Access::COPY));
+                // What happened again is as late as now: see `Group::observed`.
+                let mut kept = kept.map_or(now, |at| history.remove(at));
+                if !kept.is_wide() {
+                    kept.lanes |= mask;
+                }
+                history.push(kept);
+            });
+        }
+        if strong.is_some() || released {
+            self.publish(access, place, mask, strong);
+        }
+    }
+
+    /// What a write leaves at its place for those who read from it.
+    fn publish(&mut self, access: &WarpAccess<'_>, place: (Memory, u64), mask: u32, strong: Option<(Order, Scope)>) {
+        // Those objects release by phase.
+        if access.object && self.objects.has(place) {
+            return;
+        }
+        self.has_objects |= access.object;
+        let State { blocks, locations, .. } = self;
+        if access.kind == Kind::Read {
+            return;
+        }
+        let Some(block) = blocks.get_mut(&access.block) else { return };
+        let Some((order, scope)) = strong else {
+            for byte in place.1..place.1 + u64::from(access.size) {
+                locations.remove(&(place.0, byte));
+            }
+            return;
+        };
+        if access.kind == Kind::Write
+            && let Some(location) = locations.get_mut(&place)
+        {
+            location.clear();
+        }
+        if access.object {
+            locations.entry(place).or_default().object = true;
+        }
+        for at in threads(access.warp, mask) {
+            let cluster = block.cluster;
+            let behind = &block.threads[at].sc;
+            if scope == Scope::Device && !behind.is_empty() {
+                locations.entry(place).or_default().release(scope, access.block, cluster, behind);
+            }
+            if order.release {
+                let known = Arc::new(block.snapshot(at).clock());
+                locations.entry(place).or_default().release(scope, access.block, cluster, &known);
+                block.threads[at].released();
+                continue;
+            }
+            // A fence before it has released as far as both reach.
+            let mut last: Option<(u64, usize)> = None;
+            for reached in Scope::ALL.into_iter().filter(|&reached| reached <= scope).rev() {
+                let Some(snapshot) = block.threads[at].fenced(reached) else { continue };
+                let this = (snapshot.epoch, Arc::as_ptr(&snapshot.known) as usize);
+                // The wider domain has it already.
+                if last == Some(this) {
+                    continue;
+                }
+                last = Some(this);
+                let known = Arc::new(snapshot.clock());
+                locations.entry(place).or_default().release(reached, access.block, cluster, &known);
+            }
+        }
+    }
+}
+
+fn place_of(blocks: &FxHashMap<u32, Block>, access: &WarpAccess<'_>, lane: u8) -> (bool, u64, u64, u8) {
+    let thread = access.warp as usize * LANES + usize::from(lane);
+    let epoch = blocks.get(&access.block).map_or(0, |block| block.threads[thread].epoch);
+    (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
+}

@@ -1,0 +1,84 @@
+//! Asynchronous copies whose source is overwritten, in CUDA C++ as PTX and as machine code: racy
+//! and mended.
+
+use sim_races::{Grade, Race};
+use streamsan_sim::interp::Launch;
+
+use crate::interp_support::{Arg, Gpu};
+
+/// The parameter says whether the kernel is mended.
+const SOURCE: &str = r#"
+#include <cuda_pipeline.h>
+#define T (int)threadIdx.x
+#define N (int)blockDim.x
+// Each thread writes what it copies.
+template <bool M> __device__ void own(int* d) {
+    __shared__ int s[64];
+    __pipeline_memcpy_async(&s[T], &d[T], 4);
+    __pipeline_commit();
+    if (M) __pipeline_wait_prior(0);
+    d[T] = T;
+    __pipeline_wait_prior(0);
+    d[N + T] = s[T];
+}
+// Another thread writes it, behind a barrier.
+template <bool M> __device__ void other(int* d) {
+    __shared__ int s[64];
+    __pipeline_memcpy_async(&s[T], &d[T], 4);
+    __pipeline_commit();
+    if (M) __pipeline_wait_prior(0);
+    __syncthreads();
+    d[N - 1 - T] = T;
+    __pipeline_wait_prior(0);
+    d[N + T] = s[T];
+}
+// Two stages: the first one's source is free, the second one's is not.
+template <bool M> __device__ void stages(int* d) {
+    __shared__ int s[2][64];
+    for (int i = 0; i < 2; i++) {
+        __pipeline_memcpy_async(&s[i][T], &d[i * N + T], 4);
+        __pipeline_commit();
+    }
+    __pipeline_wait_prior(1);
+    d[(M ? 0 : N) + T] = s[0][T];
+    __pipeline_wait_prior(0);
+    d[2 * N + T] = s[1][T];
+}
+// The stages of a loop, as pipelines have them.
+template <bool M> __device__ void loop(int* d) {
+    __shared__ int s[2][64];
+    __pipeline_memcpy_async(&s[0][T], &d[T], 4);
+    __pipeline_commit();
+    for (int i = 0; i < 4; i++) {
+        if (i + 1 < 4) __pipeline_memcpy_async(&s[i + 1 & 1][T], &d[(i + 1) * N + T], 4);
+        __pipeline_commit();
+        __pipeline_wait_prior(1);
+        d[(M ? i : i + 1) * N + T] = s[i & 1][T] + 1;
+    }
+}
+#define BOTH(name) \
+    extern "C" __global__ void name##_racy(int* d) { name<false>(d); } \
+    extern "C" __global__ void name##_mended(int* d) { name<true>(d); }
+BOTH(own) BOTH(other) BOTH(stages) BOTH(loop)
+"#;
+
+fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
+    let detector = gpu.detect();
+    let data = gpu.buffer(&(0..1024).map(|at| at * 3 + 7).collect::<Vec<i32>>());
+    let args: [Arg; 1] = [(&data).into()];
+    gpu.launch_with(name, Launch { grid: [1, 1, 1], block: [64, 1, 1], ..Launch::default() }, &args);
+    detector.races()
+}
+
+#[test]
+fn sources_are_overwritten_behind_the_wait_only() {
+    for gpu in Gpu::both(SOURCE) {
+        for name in ["own", "other", "stages", "loop"] {
+            let found = races(&gpu, &format!("{name}_racy"));
+            let copies = |race: &&Race| race.sides.iter().any(|side| side.asynchronous);
+            let surest = found.iter().find(copies).map(|race| race.grade);
+            assert_eq!(surest, Some(Grade::Certain), "{name}: {found:?}");
+            assert_eq!(races(&gpu, &format!("{name}_mended")), [], "{name}");
+        }
+    }
+}
