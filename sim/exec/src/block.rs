@@ -64,6 +64,8 @@ pub struct BlockState {
     /// Bulk operations that its threads have begun.
     pub(crate) bulk: Pending,
     ended: bool,
+    /// A thread has let dependent grids begin.
+    pub(crate) triggered: bool,
 }
 
 impl BlockState {
@@ -83,6 +85,7 @@ impl BlockState {
             members: Members::default(),
             bulk: Pending::default(),
             ended: false,
+            triggered: false,
         }
     }
 
@@ -202,6 +205,8 @@ pub(crate) enum Progress {
     Paused,
     /// All that is left waits for other blocks of the cluster.
     Blocked,
+    /// All that is left waits for the grids that this one depends on.
+    Rests,
     /// The warp that is at fault.
     Fault(usize),
 }
@@ -243,6 +248,7 @@ impl<'b> Block<'b> {
         // All blocks of a cluster count its barrier's phases from the same number.
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;
+        self.state.triggered = false;
         let state: *mut BlockState = &mut *self.state;
         for (at, warp) in self.warps.iter_mut().enumerate() {
             warp.block = state;
@@ -259,11 +265,15 @@ impl<'b> Block<'b> {
     /// Runs the block until it has ended or has had about `turns` turns of each warp. A turn of
     /// `jumps` jumps.
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
-        let (mut turns, mut rounds) = (turns, ROUNDS);
+        let (mut turns, mut rounds, mut rests) = (turns, ROUNDS, 0);
         while turns > 0 && rounds > 0 {
             let mut progress = false;
             let mut paused = false;
+            let mut awaits = false;
             rounds -= 1;
+            if self.is_held() {
+                return Progress::Paused;
+            }
             let mut left = false;
             let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
             let mut blocked = 0;
@@ -275,6 +285,7 @@ impl<'b> Block<'b> {
                 }
                 let jumps = if impatient && blocked + 1 >= running { TURN / 256 } else { TURN >> (schedule % 14) };
                 self.warps[at].vain.now = false;
+                self.warps[at].awaits_grids = false;
                 let outcome = self.warps[at].run(jumps);
                 if !self.state.bulk.is_empty() {
                     self.state.bulk.turn(self.env.events);
@@ -288,12 +299,19 @@ impl<'b> Block<'b> {
                         left = true;
                         blocked += 1;
                     }
+                    Outcome::Paused if self.warps[at].awaits_grids => {
+                        left = true;
+                        awaits = true;
+                    }
                     Outcome::Paused => {
                         left = true;
                         progress = true;
                         paused = true;
                     }
                     Outcome::Fault => return Progress::Fault(at),
+                }
+                if self.is_held() {
+                    return Progress::Paused;
                 }
             }
             if !left {
@@ -305,8 +323,20 @@ impl<'b> Block<'b> {
                 if self.env.orders {
                     self.env.device.observe_order(self.state.index, 0, OrderEvent::Ends);
                 }
+                if self.env.opening.is_wanted() && !self.state.triggered {
+                    self.env.opening.block_opens(self.env.overlap);
+                }
                 return Progress::Done;
             }
+            if awaits && !progress {
+                // Each group of lanes of a warp has had a turn by then.
+                rests += 1;
+                if rests > LANES {
+                    return Progress::Rests;
+                }
+                continue;
+            }
+            rests = 0;
             if self.state.members.count() == 1 && self.is_in_vain() && self.is_stuck() {
                 return self.give_up_polling();
             }
@@ -321,6 +351,11 @@ impl<'b> Block<'b> {
             turns -= u32::from(paused);
         }
         Progress::Paused
+    }
+
+    /// Its threads go on when those of all blocks have let dependent grids begin.
+    fn is_held(&self) -> bool {
+        self.state.triggered && self.env.opening.holds()
     }
 
     /// A warp polls a barrier object that nothing has happened to for long.
