@@ -181,6 +181,9 @@ KERNEL(mended_moved) {
 // Writes before the wait what the first kernel still reads, or writes.
 KERNEL(racy_overwrites) { int i = index(); a.z[i] = i; wait(); a.y[i] = a.x[i]; }
 KERNEL(mended_overwrites) { int i = index(); wait(); a.z[i] = i; a.y[i] = a.x[i]; }
+// Loads behind the wait what it has written in front of it.
+KERNEL(racy_rereads) { int i = index(); a.z[i] = i; wait(); a.y[i] = a.x[i] + ((volatile int *)a.z)[i]; }
+KERNEL(mended_rereads) { int i = index(); wait(); a.z[i] = i; a.y[i] = a.x[i] + ((volatile int *)a.z)[i]; }
 KERNEL(racy_adds) { int i = index(); atomicAdd(a.x + i, 1); wait(); a.y[i] = i; }
 KERNEL(mended_adds) { int i = index(); wait(); atomicAdd(a.x + i, 1); a.y[i] = i; }
 KERNEL(racy_texture) { int i = index(); int value = tex1Dfetch<int>(a.texture, i); wait(); a.y[i] = value; }
@@ -292,7 +295,7 @@ struct Case {
 #define TWINS(name) PAIR(racy_##name), PAIR(mended_##name)
 static const Case cases[] = {
     TWINS(never_waits), TWINS(compiled_out), TWINS(shape), TWINS(one_warp), TWINS(epilogue), TWINS(residual),
-    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(adds), PAIR(racy_texture), PAIR(moved_texture), TWINS(switched_off),
+    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture), PAIR(moved_texture), TWINS(switched_off),
     TWINS(without_barrier), PAIR(racy_in_one_block), PAIR(racy_barrier_first), PAIR(silent_one_warp_for_all),
     PAIR(warp_lane_for_warp), TWINS(other_half), PAIR(silent_both_branches), PAIR(racy_one_branch),
     PAIR(silent_called), PAIR(silent_first_turn), PAIR(racy_second_turn), PAIR(silent_leaves_first),
