@@ -289,7 +289,7 @@ fn a_barrier_in_each_branch_hands_a_wait_on() {
     for (first, waits, others, is_early) in [
         ("", format!("{wait}{meet}{read}"), format!("{meet}{read}"), false),
         ("", format!("{wait}bar.arrive 1, 64;\n"), format!("{meet}{read}"), false),
-        // The other branch reads before it meets; the meeting is in front of the wait; there is none.
+        // The other branch reads before it meets; they meet in front of the wait; they do not meet.
         ("", format!("{wait}{meet}{read}"), format!("{read}{meet}"), true),
         ("", format!("{meet}{wait}{read}"), format!("{meet}{read}"), true),
         ("", format!("{wait}{read}"), format!("{meet}{read}"), true),

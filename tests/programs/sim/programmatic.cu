@@ -295,7 +295,8 @@ struct Case {
 #define TWINS(name) PAIR(racy_##name), PAIR(mended_##name)
 static const Case cases[] = {
     TWINS(never_waits), TWINS(compiled_out), TWINS(shape), TWINS(one_warp), TWINS(epilogue), TWINS(residual),
-    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture), PAIR(moved_texture), TWINS(switched_off),
+    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture),
+    PAIR(moved_texture), TWINS(switched_off),
     TWINS(without_barrier), PAIR(racy_in_one_block), PAIR(racy_barrier_first), PAIR(silent_one_warp_for_all),
     PAIR(warp_lane_for_warp), TWINS(other_half), PAIR(silent_both_branches), PAIR(racy_one_branch),
     PAIR(silent_called), PAIR(silent_first_turn), PAIR(racy_second_turn), PAIR(silent_leaves_first),
