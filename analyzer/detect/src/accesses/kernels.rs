@@ -36,8 +36,8 @@ impl Work<'_, '_> {
             false => Vec::new(),
         };
         let (view, overlap) = (self.view, self.site.overlap);
-        // What comes before the wait is first: an access behind it, which is ordered, would take the
-        // place of those that are not ordered with the same bytes' accesses in front of it.
+        // What comes before the wait is first: an access behind it, which is ordered, would take
+        // the place of others at its bytes, with which those in front of it are not ordered.
         for (early, write) in [(true, false), (true, true), (false, false), (false, true)] {
             let parts = self.before_wait.is_some();
             let of_turn = |e: &&Effect| e.kind.writes() == write && (parts && e.early) == early;
@@ -253,7 +253,8 @@ impl Work<'_, '_> {
     /// which has been read by now. Or those of pinned memory, for the next launch.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
-        // Maps are aligned (cuda.h, `cuTensorMapEncodeTiled`). Of what may be one, all words are kept.
+        // Maps are aligned (cuda.h, `cuTensorMapEncodeTiled`). Of what may be one, all words are
+        // kept.
         let skipped = ptr.next_multiple_of(tensor_map::SIZE as u64).saturating_sub(ptr) as usize;
         for (i, map) in bytes.get(skipped..).unwrap_or_default().chunks_exact(tensor_map::SIZE).enumerate() {
             let place = memory.locate(ptr.wrapping_add((skipped + i * tensor_map::SIZE) as u64));

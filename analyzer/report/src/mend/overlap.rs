@@ -11,8 +11,8 @@ use detect::memory::Overlap;
 use detect::race::Race;
 
 /// The synchronisation of two kernels of one stream, or of one graph, of which the later one may
-/// begin early. `above`: the line of the access, and of the wait that the source has in front of it.
-/// `s`: what is known already.
+/// begin early. `above`: the line of the access, and of the wait that the source has in front of
+/// it. `s`: what is known already.
 pub(super) fn overlapping(
     race: &Race,
     (previous, access): (&Side, &Side),
