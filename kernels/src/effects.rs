@@ -397,7 +397,7 @@ pub struct Dim {
 }
 
 /// The bytes of an access, relative to the value of its [`Base`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Extent {
     /// All bytes touched are within this set: `{ lo + sum(stride_i * j_i) + b | 0 <= j_i < count_i,
     /// 0 <= b < width }`.

@@ -25,6 +25,7 @@ pub struct Summary {
     symbols: Vec<String>,
     constants: Vec<SymbolRef>,
     dependency: Dependency,
+    waits: Vec<u32>,
     system_fences: SystemFences,
     system_loads: SystemLoads,
     partial_copies: bool,
@@ -46,6 +47,7 @@ impl Summary {
             None => (f, cfg),
         };
         let (dependence, parted) = grid_wait::part(f);
+        let waits = grid_wait::places(f);
         let (f, cfg) = match &parted {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),
@@ -62,6 +64,7 @@ impl Summary {
             symbols: f.symbols.clone(),
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency,
+            waits,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
             partial_copies: f.partial_copies,
@@ -155,6 +158,12 @@ impl Summary {
     #[must_use]
     pub fn dependency(&self) -> Dependency {
         self.dependency
+    }
+
+    /// Its waits for the grids it depends on: byte offsets in its code section, or lines of PTX.
+    #[must_use]
+    pub fn waits(&self) -> &[u32] {
+        &self.waits
     }
 
     /// Whether it contains a fence of system scope, without which it can not hand data to the host

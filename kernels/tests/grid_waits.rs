@@ -277,6 +277,30 @@ fn a_barrier_hands_a_wait_on() {
     }
 }
 
+/// Warps of two branches meet at one barrier, by instructions of their own (`bar.arrive` and
+/// `bar.sync` of a number).
+#[test]
+fn a_barrier_in_each_branch_hands_a_wait_on() {
+    let read = "ld.global.u32 %v, [%at];\n";
+    let branches = |first: &str, waits: &str, others: &str| {
+        format!("{first}setp.lt.u32 %p1, %tid_, 32;\n@%p1 bra WAITS;\n{others}bra.uni END;\nWAITS:\n{waits}END:\n")
+    };
+    let (wait, meet) = ("griddepcontrol.wait;\n", "bar.sync 1, 64;\n");
+    for (first, waits, others, is_early) in [
+        ("", format!("{wait}{meet}{read}"), format!("{meet}{read}"), false),
+        ("", format!("{wait}bar.arrive 1, 64;\n"), format!("{meet}{read}"), false),
+        // The other branch reads before it meets; they meet in front of the wait; they do not meet.
+        ("", format!("{wait}{meet}{read}"), format!("{read}{meet}"), true),
+        ("", format!("{meet}{wait}{read}"), format!("{meet}{read}"), true),
+        ("", format!("{wait}{read}"), format!("{meet}{read}"), true),
+        // Nor does one that all came to before.
+        (meet, format!("{wait}{meet}"), read.to_owned(), true),
+    ] {
+        let body = branches(first, &waits, &others);
+        assert_eq!(!early(&summary(&body)).is_empty(), is_early, "{body}");
+    }
+}
+
 #[test]
 fn a_trigger_is_before_the_wait_or_behind_it() {
     let (wait, trigger, read) =
@@ -300,5 +324,6 @@ fn a_trigger_is_before_the_wait_or_behind_it() {
     ] {
         let found = summary(&body).dependency();
         assert_eq!((found.waits, found.accesses_early, found.triggers), (waits, early, triggers), "{body}");
+        assert_eq!(summary(&body).waits().len(), usize::from(waits), "{body}");
     }
 }

@@ -183,6 +183,34 @@ fn a_programmatic_event_says_only_that_the_kernel_started() {
     }
 }
 
+/// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`: a dependent launch may wait by itself.
+#[test]
+fn a_kernel_that_waits_is_behind_the_kernel_that_fired_the_event() {
+    for (waits, is_after) in [(true, true), (false, false)] {
+        let mut w = World::new();
+        let [a, b] = w.streams();
+        let first = w.launch(a);
+        let mode = EventMode::Programmatic;
+        w.op(Op::EventRecord { event: EventId(1), stream: a, mode });
+        assert!(!w.engine.is_behind_fired(b));
+        w.wait(b, 1);
+        assert!(w.engine.is_behind_fired(b) && !w.engine.is_behind_fired(a));
+        w.engine.launch_behind_fired(b, waits);
+        w.launch(b);
+        assert_eq!(w.after(first), is_after, "waits: {waits}");
+        // It is asked once: what a later kernel waits for is the one before it.
+        assert!(!w.engine.is_behind_fired(b));
+    }
+    // Recorded again as an ordinary event.
+    let mut w = World::new();
+    let [a, b] = w.streams();
+    w.launch(a);
+    w.op(Op::EventRecord { event: EventId(1), stream: a, mode: EventMode::Programmatic });
+    w.record(1, a);
+    w.wait(b, 1);
+    assert!(!w.engine.is_behind_fired(b));
+}
+
 /// cuda.h, `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: may begin before the kernel
 /// before it has ended.
 #[test]

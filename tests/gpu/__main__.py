@@ -34,6 +34,7 @@ VERBS = (
     "random_kernels",
     "recordings",
     "tiles",
+    "dependents",
     "cost",
     "calls",
 )

@@ -253,6 +253,21 @@ impl Elaborator<'_> {
         self.line_in(def, self.names.arch(context)?, s.at)
     }
 
+    /// The line of an access in its kernel, and the last wait for other grids that the source has
+    /// in front of it, by the outermost lines of code that was inlined.
+    pub(super) fn wait_above(&mut self, access: &Access) -> Option<(String, String)> {
+        let site = &access.site;
+        let def = self.names.kernel(site.kernel).filter(|_| site.at != 0)?;
+        let context = self.streams.get(site.stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        let arch = self.names.arch(context)?;
+        let (file, below) = self.code.outer_line(def, arch, site.at)?;
+        let waits = self.code.waits(site.kernel);
+        let lines = waits.into_iter().filter_map(|at| self.code.outer_line(def, arch, at));
+        let above = lines.filter(|(in_file, line)| *in_file == file && *line < below).map(|(_, line)| line).max()?;
+        let name = file.rsplit('/').next().unwrap_or_default();
+        Some((format!("{name}:{below}"), format!("{name}:{above}")))
+    }
+
     /// The source line of a kernel's instruction.
     pub(super) fn line_in(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<Inside> {
         let (file, line) = self.code.line(def, arch, at)?;

@@ -12,10 +12,12 @@
 //! Other threads have it from a barrier of the block behind it. A barrier hands the wait on if the
 //! threads that wait come to it behind the wait only, and threads of the block that do not wait may
 //! be there too: a branch of which not all threads of a block take the same side leads to the wait,
-//! and dominates the barrier.
+//! and dominates the barrier. Threads of another branch have it from a barrier of their own there,
+//! if those that wait come to one behind the wait in theirs.
 //!
 //! What errs: of a condition that depends on memory, threads of a block are taken to differ in it.
-//! Whether a barrier is for the whole block, or for the warp of a thread that waits, is not asked.
+//! Whether a barrier is for the whole block, or for the warp of a thread that waits, is not asked,
+//! and neither is the number of a barrier.
 //! A wait for a phase of an `mbarrier` counts as a wait: threads that copy hand over to those that
 //! calculate by it, and which of them have waited is not followed. All of this finds more accesses
 //! ordered.
@@ -61,6 +63,13 @@ pub(crate) struct Dependence {
 
 fn is(inst: &Inst, sync: Sync) -> bool {
     inst.op == Op::Sync(sync)
+}
+
+/// Where a kernel waits.
+pub(crate) fn places(f: &KernelIr) -> Vec<u32> {
+    let waits = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| is(i, Sync::GridWait));
+    let places: std::collections::BTreeSet<u32> = waits.map(|i| i.at).collect();
+    places.into_iter().collect()
 }
 
 /// What a kernel does about programmatic dependent launch, and the kernel with the code before its
@@ -236,6 +245,20 @@ impl Pieces<'_> {
                 cfg.order[at.0 as usize] != u32::MAX && cfg.dominates(choice, at) && behind[at.0 as usize] && !is_around
             };
             found.extend(barriers.iter().filter(hands_on));
+            // A barrier in the branch, behind the wait, is one for threads of other branches, too:
+            // they come to one of their own.
+            let Some(side) = side else { continue };
+            let is_known = |at: BlockId| cfg.order[at.0 as usize] != u32::MAX;
+            if barriers.iter().any(|b| is_known(BlockId(*b)) && cfg.dominates(wait, BlockId(*b))) {
+                let elsewhere = |barrier: &&u32| {
+                    let at = BlockId(**barrier);
+                    is_known(at)
+                        && cfg.dominates(choice, at)
+                        && !cfg.dominates(side, at)
+                        && !reached(cfg, at, None)[wait.0 as usize]
+                };
+                found.extend(barriers.iter().filter(elsewhere));
+            }
         }
         found
     }

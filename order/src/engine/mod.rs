@@ -89,6 +89,10 @@ pub struct Engine {
     pub(crate) resumed: bool,
     /// The timelines that belong to executable graphs, and to which.
     pub(crate) graph_parts: IdMap<u32, u32>,
+    /// Events that a kernel fires before it ends, with its end.
+    pub(crate) fired: IdMap<u32, TimelineSnapshot>,
+    /// Streams that have waited for such an event and have not launched since, with that end.
+    pub(crate) behind_fired: IdMap<u32, TimelineSnapshot>,
 }
 
 impl Engine {
@@ -121,6 +125,8 @@ impl Engine {
             thread: ThreadId::NONE,
             resumed: false,
             graph_parts: IdMap::default(),
+            fired: IdMap::default(),
+            behind_fired: IdMap::default(),
         }
     }
 

@@ -24,6 +24,9 @@ pub(crate) fn event_record_op(engine: &mut Engine, event: EventId, stream: Strea
             s.kernel_start = kernel_start.filter(|_| s.kind == StreamKind::NonBlocking);
             let now = s.snapshot(slot);
             engine.events.entry(event.0).or_default().set(now);
+            if !engine.fired.is_empty() {
+                engine.fired.remove(&event.0);
+            }
             epoch
         }
         EventMode::Programmatic | EventMode::LaunchCompletion => {
@@ -33,6 +36,10 @@ pub(crate) fn event_record_op(engine: &mut Engine, event: EventId, stream: Strea
             let time = s.kernel_start.filter(|_| early).unwrap_or(s.time);
             let snapshot = TimelineSnapshot { own: Entry { slot, time }, clock: s.clock.clone(), exact: !early };
             engine.events.entry(event.0).or_default().set(snapshot);
+            if early {
+                let own = Entry { slot, time: s.time };
+                engine.fired.insert(event.0, TimelineSnapshot { own, clock: s.clock.clone(), exact: false });
+            }
             Epoch { timeline: TimelineId(slot), time: s.time }
         }
     }
@@ -58,8 +65,34 @@ pub(crate) fn stream_wait(engine: &mut Engine, stream: StreamId, event: EventId)
     }
     let slot = engine.begin(stream);
     join_event(engine, slot, event);
+    if let Some(end) = engine.fired.get(&event.0) {
+        engine.behind_fired.insert(slot, end.clone());
+    }
     let upto = engine.streams.slots[slot as usize].time;
     engine.advance(slot, upto)
+}
+
+impl Engine {
+    /// Whether the next launch of a stream comes behind the wait for an event that a kernel fires
+    /// before it ends.
+    #[inline]
+    pub fn is_behind_fired(&self, stream: StreamId) -> bool {
+        !self.behind_fired.is_empty()
+            && self.streams.find(stream).is_some_and(|slot| self.behind_fired.contains_key(&slot))
+    }
+
+    /// Says of the kernel that such a launch is of whether it waits (`griddepcontrol.wait`): then
+    /// it is ordered behind the end of the kernel that fired the event (cuda.h,
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`: "dependent launches can choose to wait on the
+    /// dependency using the programmatic sync"). What it does before its wait counts as behind it,
+    /// too, which errs towards order.
+    pub fn launch_behind_fired(&mut self, stream: StreamId, waits: bool) {
+        let slot = self.slot(stream);
+        if let Some(end) = self.behind_fired.remove(&slot).filter(|_| waits) {
+            let floor = self.host.floor_ref();
+            Engine::join_stream(&mut self.streams.slots[slot as usize], slot, &end, floor);
+        }
+    }
 }
 
 /// A clock takes in what the event captured last; an event never recorded is no order.

@@ -70,6 +70,8 @@ pub struct BlockState {
     /// Bulk operations that its threads have begun.
     pub(crate) bulk: Pending,
     ended: bool,
+    /// A thread has let dependent grids begin.
+    pub(crate) triggered: bool,
 }
 
 impl BlockState {
@@ -90,6 +92,7 @@ impl BlockState {
             members: Members::default(),
             bulk: Pending::default(),
             ended: false,
+            triggered: false,
         }
     }
 
@@ -209,6 +212,8 @@ pub(crate) enum Progress {
     Paused,
     /// All that is left waits for other blocks of the cluster.
     Blocked,
+    /// All that is left waits for the grids that this one depends on.
+    Rests,
     /// The warp that is at fault.
     Fault(usize),
 }
@@ -250,6 +255,7 @@ impl<'b> Block<'b> {
         // All blocks of a cluster count its barrier's phases from the same number.
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;
+        self.state.triggered = false;
         let state: *mut BlockState = &mut *self.state;
         for (at, warp) in self.warps.iter_mut().enumerate() {
             warp.block = state;
@@ -267,11 +273,15 @@ impl<'b> Block<'b> {
     /// `jumps` jumps.
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         // Both are counted in parts.
-        let (mut turns, mut rounds) = (turns * PARTS, ROUNDS * PARTS);
+        let (mut turns, mut rounds, mut rests) = (turns * PARTS, ROUNDS * PARTS, 0);
         let parts = if self.env.events.is_some() { PARTS } else { 1 };
         while turns > 0 && rounds > 0 {
             let mut progress = false;
             let mut paused = false;
+            let mut awaits = false;
+            if self.is_held() {
+                return Progress::Paused;
+            }
             let (mut left, mut cut) = (false, parts > 1);
             let running = if impatient { self.done.iter().filter(|done| !**done).count() } else { 0 };
             let mut blocked = 0;
@@ -287,6 +297,7 @@ impl<'b> Block<'b> {
                 cut &= !alone;
                 let jumps = if alone { jumps } else { jumps.min(TURN / parts) };
                 self.warps[at].vain.now = false;
+                self.warps[at].awaits_grids = false;
                 let outcome = self.warps[at].run(jumps);
                 if !self.state.bulk.is_empty() {
                     self.state.bulk.turn(self.env.events);
@@ -300,12 +311,19 @@ impl<'b> Block<'b> {
                         left = true;
                         blocked += 1;
                     }
+                    Outcome::Paused if self.warps[at].awaits_grids => {
+                        left = true;
+                        awaits = true;
+                    }
                     Outcome::Paused => {
                         left = true;
                         progress = true;
                         paused = true;
                     }
                     Outcome::Fault => return Progress::Fault(at),
+                }
+                if self.is_held() {
+                    return Progress::Paused;
                 }
             }
             if !left {
@@ -317,8 +335,21 @@ impl<'b> Block<'b> {
                 if self.env.orders {
                     self.env.device.observe_order(self.state.index, 0, OrderEvent::Ends);
                 }
+                if self.env.opening.is_wanted() && !self.state.triggered {
+                    self.env.opening.block_opens(self.env.overlap);
+                }
                 return Progress::Done;
             }
+            if awaits && !progress {
+                // Each group of lanes of a warp has had a turn by then.
+                rests += 1;
+                if rests > LANES {
+                    return Progress::Rests;
+                }
+                rounds = rounds.saturating_sub(PARTS);
+                continue;
+            }
+            rests = 0;
             if self.state.members.count() == 1 && self.is_in_vain() && self.is_stuck() {
                 return self.give_up_polling();
             }
@@ -335,6 +366,11 @@ impl<'b> Block<'b> {
             turns = turns.saturating_sub(if paused { part } else { 0 });
         }
         Progress::Paused
+    }
+
+    /// Its threads go on when those of all blocks have let dependent grids begin.
+    fn is_held(&self) -> bool {
+        self.state.triggered && self.env.opening.holds()
     }
 
     /// A warp polls a barrier object that nothing has happened to for long.

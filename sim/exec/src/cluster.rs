@@ -95,7 +95,7 @@ impl<'b> Cluster<'b> {
             return block.run(turns, impatient);
         }
         for _ in 0..turns {
-            let mut stuck = true;
+            let (mut stuck, mut rests) = (true, false);
             for (rank, block) in self.blocks.iter_mut().enumerate() {
                 if self.done[rank] {
                     continue;
@@ -107,6 +107,7 @@ impl<'b> Cluster<'b> {
                     }
                     Progress::Paused => stuck = false,
                     Progress::Blocked => {}
+                    Progress::Rests => rests = true,
                     Progress::Fault(warp) => {
                         self.culprit = rank;
                         return Progress::Fault(warp);
@@ -115,6 +116,12 @@ impl<'b> Cluster<'b> {
             }
             if self.done.iter().all(|&done| done) {
                 return Progress::Done;
+            }
+            if rests {
+                if stuck {
+                    return Progress::Rests;
+                }
+                continue;
             }
             if self.blocks.iter().any(Block::is_in_vain)
                 && self.blocks.iter().zip(&self.done).all(|(block, &done)| done || block.is_stuck())

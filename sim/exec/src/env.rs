@@ -8,6 +8,7 @@ use sim_races::MemoryEvents;
 
 use crate::device_work::DeviceWorkState;
 use crate::grid_barrier::GridBarrier;
+use crate::grid_dependence::{Opening, Overlap};
 use crate::interface::{Device, Launch};
 use crate::program::{Kernel, LANES, NativeEntries, Program, Row};
 
@@ -77,6 +78,9 @@ pub struct Env<'b> {
     /// What threads keep that launch work themselves.
     pub(crate) device_work: DeviceWorkState,
     pub(crate) grid_barrier: GridBarrier,
+    /// The launches that it overlaps, or that overlap it.
+    pub(crate) overlap: Option<&'b dyn Overlap>,
+    pub(crate) opening: Opening,
     /// The number of the next bulk operation.
     pub(crate) operations: AtomicU64,
 }

@@ -11,6 +11,7 @@ use super::cluster::Cluster;
 use super::env::{Env, reserved_middle, reserved_shared};
 use crate::device_work::DeviceWorkState;
 use crate::grid_barrier::GridBarrier;
+use crate::grid_dependence::Opening;
 use crate::interface::Compile;
 use crate::interface::{Device, Fault, FaultKind, Launch};
 use crate::launch_constants::{self, Clusters, Memories};
@@ -75,6 +76,23 @@ struct Shared<'b> {
     next: AtomicU64,
     stop: AtomicBool,
     fault: Mutex<Option<Fault>>,
+    /// Workers that have something to do.
+    busy: AtomicU64,
+}
+
+impl Shared<'_> {
+    /// A worker has nothing to do: for ever, or until the grids have ended that this one depends
+    /// on.
+    fn worker_rests(&self, comes_back: bool) {
+        let Some(overlap) = self.env.overlap.filter(|overlap| !overlap.may_pass()) else { return };
+        if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
+            overlap.rests();
+        }
+        if comes_back {
+            overlap.sleep();
+            self.busy.fetch_add(1, Ordering::AcqRel);
+        }
+    }
 }
 
 /// Runs a kernel to its end on up to `workers` threads (the calling one among them).
@@ -143,6 +161,7 @@ pub fn run(
     let reserved_shared = reserved_shared(program, kernel, launch);
     let memory = Memories { local: lane_local, workspace: workspace_at, reserved: reserved_middle(&reserved_shared) };
     let bank0 = launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, memory);
+    let overlap = device.overlap();
     let env = Env {
         device,
         program,
@@ -164,14 +183,22 @@ pub fn run(
         overrun: AtomicBool::new(false),
         device_work: DeviceWorkState::default(),
         grid_barrier: GridBarrier::default(),
+        overlap,
+        opening: Opening::new(overlap, blocks, blocks <= RESIDENT),
         operations: AtomicU64::new(1),
     };
-    let shared =
-        Shared { env: &env, units, next: AtomicU64::new(0), stop: AtomicBool::new(false), fault: Mutex::new(None) };
     // Threads cost more than small grids take.
     // Events come in the order of execution, which one thread has.
     let workers = if env.events.is_some() { 1 } else { workers };
     let helpers = (workers.max(1) as u64 - 1).min(blocks * u64::from(threads) / 4096).min(units - 1);
+    let shared = Shared {
+        env: &env,
+        units,
+        next: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        fault: Mutex::new(None),
+        busy: AtomicU64::new(helpers + 1),
+    };
     if helpers == 0 {
         work(&shared, 1, 0);
     } else {
@@ -201,9 +228,14 @@ pub fn run(
     }
 }
 
-/// What one thread does: begin clusters (mostly of one block) in order, and go round those that are
-/// not done.
+/// What one thread does.
 fn work(shared: &Shared<'_>, workers: u64, index: u64) {
+    go_round(shared, workers, index);
+    shared.worker_rests(false);
+}
+
+/// Begins clusters (mostly of one block) in order, and goes round those that are not done.
+fn go_round(shared: &Shared<'_>, workers: u64, index: u64) {
     let cooperative = shared.env.launch.cooperative;
     let size = shared.env.cluster.iter().map(|&n| u64::from(n)).product::<u64>();
     let most = (RESIDENT / size).div_ceil(workers);
@@ -238,6 +270,7 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
         if resident.is_empty() {
             return;
         }
+        let mut resting = 0;
         for _ in 0..resident.len() {
             let Some(mut block) = resident.pop_front() else { return };
             let alone = resident.is_empty();
@@ -257,7 +290,8 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
                     }
                     spare.push(block);
                 }
-                Progress::Paused | Progress::Blocked => {
+                progress @ (Progress::Paused | Progress::Blocked | Progress::Rests) => {
+                    resting += usize::from(progress == Progress::Rests);
                     if shared.stop.load(Ordering::Relaxed) {
                         return;
                     }
@@ -274,6 +308,10 @@ fn work(shared: &Shared<'_>, workers: u64, index: u64) {
                     return;
                 }
             }
+        }
+        let all_begun = resident.len() as u64 >= most || shared.next.load(Ordering::Relaxed) >= shared.units;
+        if resting > 0 && resting == resident.len() && all_begun {
+            shared.worker_rests(true);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! observations.
 
 pub use crate::bulk_work::BulkTiming;
+use crate::grid_dependence::Overlap;
 use crate::observed_order::{AccessOrder, OrderEvent};
 use crate::program::MakeNative;
 use std::fmt;
@@ -369,6 +370,10 @@ pub trait Device: Sync {
     /// Who is to be told of accesses to global and shared memory and of what orders them. Such a
     /// launch is interpreted, on one thread.
     fn memory_events(&self) -> Option<&dyn MemoryEvents> {
+        None
+    }
+    /// What launches it overlaps, or overlap it.
+    fn overlap(&self) -> Option<&dyn Overlap> {
         None
     }
     /// The first access of a launch to shared memory that was not asked for, but is there. Nothing

@@ -16,7 +16,8 @@
 //! `interface` is the boundary to the driver, `observed_order` its part about order. `compile`
 //! turns PTX into a `program`, `compile_sass` machine code; `module_variables` and `machine_module`
 //! lay out the variables, `launch_constants` what the driver tells machine code, `device_work` what
-//! the threads of a grid keep that launch work themselves. A launch goes from `grid` to `cluster`,
+//! the threads of a grid keep that launch work themselves, `grid_dependence` what grids do about
+//! others that they overlap. A launch goes from `grid` to `cluster`,
 //! `block` and `warp`, which share its `env`, and from there to the functions in `exec` (and
 //! `exec_sass`), one for each instruction. `float` and `printf` are arithmetic and text without
 //! state. `operations` is the table of what an instruction can be, and says of each operation what
@@ -62,6 +63,7 @@ pub mod exec_sass;
 pub mod float;
 mod grid;
 mod grid_barrier;
+mod grid_dependence;
 pub mod groups;
 pub mod interface;
 mod launch_constants;
@@ -74,6 +76,7 @@ pub mod program;
 pub mod warp;
 
 pub use crate::compile::layout::{SharedVariable, shared_variables_of, static_shared};
+pub use crate::grid_dependence::Overlap;
 pub use crate::interface::*;
 pub use crate::machine_module::MachineModule;
 pub use crate::machine_module::{MachineKernel, MachineVariable};

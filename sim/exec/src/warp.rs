@@ -90,6 +90,8 @@ pub struct Warp<'b> {
     /// Jumps made since the launch began, the base of `%clock`.
     pub(crate) jumps: u64,
     pub(crate) vain: Vain,
+    /// What it did last was to wait for the grids that its own one depends on.
+    pub(crate) awaits_grids: bool,
     /// What the store that is executed writes, for those who observe.
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
@@ -147,6 +149,7 @@ impl<'b> Warp<'b> {
             arrivals: Arrivals::default(),
             jumps: 0,
             vain: Vain::default(),
+            awaits_grids: false,
             storing: None,
             last_stored: None,
             native: None,

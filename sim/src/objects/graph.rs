@@ -176,6 +176,15 @@ impl Graph {
         lock(&self.state).data.get(&edge).copied().unwrap_or_default()
     }
 
+    /// Whether a kernel may begin before the one in front of it has ended, which is all it waits
+    /// for: the edge comes from that kernel's trigger. (From the start of its blocks it may begin
+    /// even earlier; here it does so at the trigger, too.)
+    pub(crate) fn overlaps(&self, node: &Arc<Node>, deps: &[&Arc<Node>]) -> bool {
+        let &[before] = deps else { return false };
+        let data = self.data_of((handle_of(before), handle_of(node)));
+        data.type_ == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8
+    }
+
     /// Whether an edge has ports or a type that a list of nodes cannot say.
     pub(crate) fn has_data(&self) -> bool {
         !lock(&self.state).data.is_empty()
@@ -338,11 +347,16 @@ impl Graph {
     /// done.
     pub(crate) fn plan(&self, plan: &mut Plan, ctx: &Arc<Context>, before: &[usize]) -> usize {
         let mut steps: Vec<usize> = Vec::new();
-        for (node, deps) in self.sorted().unwrap_or_default() {
+        let sorted = self.sorted().unwrap_or_default();
+        for (node, deps) in &sorted {
+            let before_it: Vec<&Arc<Node>> = deps.iter().map(|&dep| &sorted[dep].0).collect();
             let deps: Vec<usize> = deps.iter().map(|&dep| steps[dep]).collect();
             // The handle that the program knows: this graph may be a copy inside an executable.
-            let handle = node.origin.unwrap_or_else(|| handle_of(&node));
+            let handle = node.origin.unwrap_or_else(|| handle_of(node));
             let step = plan.add_node(ctx, &node.task(), handle, if deps.is_empty() { before } else { &deps });
+            if self.overlaps(node, &before_it) {
+                plan.overlap(deps[0], step);
+            }
             steps.push(step);
         }
         plan.steps.push((Work::Point(None), if steps.is_empty() { before.to_vec() } else { steps }, Vec::new()));

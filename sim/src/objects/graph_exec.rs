@@ -27,6 +27,8 @@ pub(crate) struct ExecNode {
     /// Whether it does it (`cuGraphNodeSetEnabled`).
     pub(crate) enabled: bool,
     deps: Vec<usize>,
+    /// It may begin before the only kernel in front of it has ended.
+    overlaps: bool,
 }
 
 /// An executable graph: a snapshot of a graph.
@@ -83,8 +85,10 @@ impl GraphExec {
         let sorted = graph.sorted().ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let memory = graph.memory_use(&sorted).begin()?;
         let mut nodes = Vec::with_capacity(sorted.len());
-        for (node, deps) in sorted {
-            nodes.push(ExecNode { source: handle_of(&node), task: snapshot(node.task())?, enabled: true, deps });
+        for (node, deps) in &sorted {
+            let before: Vec<&Arc<Node>> = deps.iter().map(|&dep| &sorted[dep].0).collect();
+            let (source, task, overlaps) = (handle_of(node), snapshot(node.task())?, graph.overlaps(node, &before));
+            nodes.push(ExecNode { source, task, enabled: true, deps: deps.clone(), overlaps });
         }
         let exec = Arc::new(GraphExec {
             ctx: ctx.clone(),
@@ -188,6 +192,9 @@ impl GraphExec {
             }
             let task = if node.enabled { &node.task } else { &Task::Empty };
             let step = plan.add_node(&self.ctx, task, node.source, &deps);
+            if node.overlaps {
+                plan.overlap(deps[0], step);
+            }
             steps.push(step);
         }
         let asks_later = |node: &ExecNode| matches!(&node.task, Task::Conditional(_) | Task::Child(_));

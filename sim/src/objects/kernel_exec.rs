@@ -1,5 +1,7 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
+pub(crate) mod overlap;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,8 +21,10 @@ use crate::memory::memcpy::{Memcpy, Memset};
 use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
 use crate::objects::device_launches::{self, Launched, Launches};
+use crate::objects::kernel_exec::overlap::LaunchOverlap;
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::native_kernel;
+use crate::objects::task::KernelLaunch;
 use crate::sched;
 use crate::status;
 use crate::touched::inside::{Grid, Names};
@@ -93,6 +97,7 @@ struct Gpu<'t> {
     /// Whose kernel runs; its function pointers are known.
     function: &'t Function,
     launches: Launches,
+    overlap: Option<&'t LaunchOverlap>,
 }
 
 /// `cudaErrorNotSupported`.
@@ -228,6 +233,10 @@ impl Device for Gpu<'_> {
         }
     }
 
+    fn overlap(&self) -> Option<&dyn interp::Overlap> {
+        self.overlap.map(|overlap| overlap as &dyn interp::Overlap)
+    }
+
     fn overrun(&self, access: &Fault) {
         // Once for each kernel.
         static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -298,13 +307,20 @@ struct Watch<'t> {
     touched: Option<&'t LaunchTouched>,
     /// Its races.
     inside: Option<&'t LaunchTouched>,
+    /// The launches that it overlaps, or that overlap it.
+    overlap: Option<&'t LaunchOverlap>,
 }
 
 /// Runs a kernel to its end; `touched`: what wants to know its bytes or its races.
-pub(crate) fn run(function: &Function, launch: &LaunchConfig, touched: Option<&LaunchTouched>) -> Result<(), CUresult> {
-    let Some(touched) = touched else { return execute(function, launch, Watch::default()) };
+pub(crate) fn run(
+    function: &Function,
+    launch: &LaunchConfig,
+    touched: Option<&LaunchTouched>,
+    overlap: Option<&LaunchOverlap>,
+) -> Result<(), CUresult> {
+    let Some(touched) = touched else { return execute(function, launch, Watch { overlap, ..Watch::default() }) };
     let Wish { bytes, inside } = touched.starts();
-    let watch = Watch { touched: Some(touched).filter(|_| bytes), inside: Some(touched).filter(|_| inside) };
+    let watch = Watch { touched: Some(touched).filter(|_| bytes), inside: Some(touched).filter(|_| inside), overlap };
     let begun = Instant::now();
     let ran = execute(function, launch, watch);
     if bytes {
@@ -312,6 +328,13 @@ pub(crate) fn run(function: &Function, launch: &LaunchConfig, touched: Option<&L
         touched.ran(if inside { Duration::ZERO } else { begun.elapsed() }, ran.is_err());
     }
     ran
+}
+
+/// Whether a launch may begin before those in front of it have ended: its code says what it does
+/// before it waits.
+pub(crate) fn can_begin_early(kernel: &KernelLaunch) -> bool {
+    let is_code = |module: &Module| !module.code.stand_in && module.code.natives.get(&kernel.function.name).is_none();
+    !kernel.launch.cooperative && kernel.function.module().is_ok_and(|module| is_code(&module))
 }
 
 /// Runs a kernel, and all that it launches: those are part of its launch.
@@ -405,7 +428,9 @@ fn one_grid(
     let machine = matches!(module.code.form, CodeForm::Machine(_));
     let gpu = |addresses, touched, detector| {
         let (ctx, launches) = (module.ctx.clone(), Launches::of_level(level));
-        Gpu { ctx, addresses, touched, detector, textures: AtomicU64::new(0), function, launches }
+        // What a kernel launches belongs to it: it begins when the kernel has ended.
+        let overlap = watch.overlap.filter(|_| level == 0);
+        Gpu { ctx, addresses, touched, detector, textures: AtomicU64::new(0), function, launches, overlap }
     };
     let native = module.code.natives.get(&function.name);
     // What stands in for a library is not the program's.

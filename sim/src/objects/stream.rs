@@ -8,8 +8,9 @@ use cuda_sys::{CU_STREAM_NON_BLOCKING, CUresult};
 use crate::handles::Handles;
 use crate::objects::capture::Capture;
 use crate::objects::context::Context;
+use crate::objects::kernel_exec::overlap::LaunchOverlap;
 use crate::objects::thread;
-use crate::sched::{self, StreamId, StreamKind};
+use crate::sched::{self, OpId, StreamId, StreamKind};
 
 /// All streams that programs made.
 pub(crate) static STREAMS: Handles<Stream> = Handles::new();
@@ -43,6 +44,8 @@ pub(crate) struct Stream {
     pub(crate) destroyed: AtomicBool,
     /// Attributes that were set (id and bytes): remembered, without effect.
     pub(crate) attributes: Mutex<Vec<(u32, [u8; 64])>>,
+    /// The kernel that was launched last: another one may overlap it.
+    last_launch: Mutex<Option<(OpId, Arc<LaunchOverlap>)>>,
 }
 
 impl Stream {
@@ -59,7 +62,20 @@ impl Stream {
             capture: Mutex::new(None),
             destroyed: AtomicBool::new(false),
             attributes: Mutex::default(),
+            last_launch: Mutex::default(),
         })
+    }
+
+    /// A kernel was launched. `overlaps`: it may begin before the one in front of it has ended, if
+    /// that is all it waits for.
+    pub(crate) fn launched(&self, op: OpId, launch: Arc<LaunchOverlap>, overlaps: bool) {
+        let mut last = self.last_launch.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((before, earlier)) = last.as_ref().filter(|_| overlaps)
+            && sched::get().waits_for_one(op) == Some(*before)
+        {
+            earlier.overlapped_by(&launch);
+        }
+        *last = Some((op, launch));
     }
 
     /// A stream for a program, in the current context.

@@ -1,6 +1,7 @@
 //! Tasks: what a call asks the device to do, before it is decided whether that happens now (an
 //! operation of a stream) or later (a node of a graph).
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use cuda_sys::*;
@@ -17,6 +18,7 @@ use crate::objects::context::Context;
 use crate::objects::event::{Event, EventRecord};
 use crate::objects::graph::Graph;
 use crate::objects::kernel_exec;
+use crate::objects::kernel_exec::overlap::{self, LaunchOverlap};
 use crate::objects::module::Function;
 use crate::objects::stream::Stream;
 use crate::objects::{capture, thread};
@@ -57,6 +59,8 @@ pub(crate) struct KernelLaunch {
     pub(crate) function: Arc<Function>,
     /// How.
     pub(crate) launch: kernel_exec::LaunchConfig,
+    /// It may overlap the kernel before it in its stream.
+    pub(crate) overlaps: bool,
 }
 
 /// What is to be done.
@@ -104,6 +108,8 @@ pub(crate) struct Plan {
     pub(crate) records: Vec<(usize, Arc<Event>, sched::Stamp)>,
     /// What wants to know the bytes of its kernels.
     pub(crate) measured: PlanMeasured,
+    /// The steps that are launches of kernels.
+    pub(super) launches: HashMap<usize, Arc<LaunchOverlap>>,
 }
 
 /// What wants to know the bytes of the kernels of a plan.
@@ -223,12 +229,10 @@ impl Plan {
             Task::End(block) if spoils() || result_digests::wanted() => run(ctx, move |_| end(&block)),
             Task::Empty | Task::Alloc(..) | Task::Free(_) | Task::End(_) => Work::Point(None),
             Task::Kernel(kernel) => {
-                let measured = self.measured.of(node);
-                run(ctx, move |ctx| {
-                    if let Err(error) = kernel_exec::run(&kernel.function, &kernel.launch, measured.as_deref()) {
-                        ctx.fail(error);
-                    }
-                })
+                let launch = LaunchOverlap::new(*kernel, self.measured.of(node));
+                self.launches.insert(self.steps.len(), launch.clone());
+                let ctx = ctx.clone();
+                Work::Run(Box::new(move || launch.run(&ctx)))
             }
             Task::Copy(copy) => run(ctx, move |ctx| match copy.run(memory::get().space) {
                 Ok(()) => result_digests::copied(&copy),
@@ -274,6 +278,16 @@ impl Plan {
             Task::Conditional(node) => Work::Expand(node.steps(ctx, self.measured.clone())),
         };
         self.push(work, before)
+    }
+
+    /// The kernel at a step may begin before the one at an earlier step has ended: an edge of a
+    /// graph says so.
+    pub(crate) fn overlap(&mut self, before: usize, step: usize) {
+        if let (Some(before), Some(next), true) =
+            (self.launches.get(&before), self.launches.get(&step), overlap::is_simulated())
+        {
+            before.overlapped_by(next);
+        }
     }
 
     fn push(&mut self, work: Work, before: &[usize]) -> usize {
@@ -350,7 +364,11 @@ pub(crate) fn enqueue_after(stream: &Arc<Stream>, task: Task, after: &[OpId]) ->
     plan.add(&stream.ctx, &task, &[]);
     if plan.steps.len() == 1 && plan.records.is_empty() && plan.steps[0].2.is_empty() {
         let (work, ..) = plan.steps.remove(0);
-        return Ok(Enqueued::Op(sched::get().submit(stream.id, work, after)));
+        let op = sched::get().submit(stream.id, work, after);
+        if let (Task::Kernel(kernel), Some(launch), true) = (&task, plan.launches.remove(&0), overlap::is_simulated()) {
+            stream.launched(op, launch, kernel.overlaps);
+        }
+        return Ok(Enqueued::Op(op));
     }
     Ok(Enqueued::Op(plan.submit(stream.id, after)))
 }

@@ -269,6 +269,19 @@ impl Scheduler {
         core.streams.values().map(|s| s.tail).filter(|t| core.ops.contains_key(t)).collect()
     }
 
+    /// The only operation that an unfinished one waits for, records of events apart: kernels
+    /// overlap across those (measured: `tests/gpu/programs/programmatic.cu`).
+    pub(crate) fn waits_for_one(&self, mut op: OpId) -> Option<OpId> {
+        let core = self.lock();
+        loop {
+            let [before] = core.ops.get(&op)?.deps[..] else { return None };
+            match core.ops.get(&before)?.work {
+                Some(Work::Point(Some(_))) => op = before,
+                _ => return Some(before),
+            }
+        }
+    }
+
     /// Whether an operation has finished.
     pub(crate) fn is_done(&self, op: OpId) -> bool {
         !self.lock().ops.contains_key(&op)

@@ -9,6 +9,8 @@
 //! (the ranking of streams with points of change is the idea of probabilistic concurrency testing,
 //! Burckhardt et al., ASPLOS 2010).
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::OpId;
 use crate::config::{Config, Schedule};
 
@@ -30,6 +32,16 @@ pub(crate) fn polls(config: &Config) -> u64 {
         Schedule::Random => 1 << (mix(config.seed ^ BACK) % 4),
         Schedule::LateFirst => 3,
         Schedule::Eager | Schedule::InOrder => 1,
+    }
+}
+
+/// Whether the next kernel that may begin before the one in front of it has ended does so.
+pub(crate) fn overlaps(config: &Config) -> bool {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    match config.schedule {
+        Schedule::Eager | Schedule::InOrder => false,
+        Schedule::LateFirst => true,
+        Schedule::Random => mix(config.seed ^ mix(ASKED.fetch_add(1, Ordering::Relaxed))) & 1 == 0,
     }
 }
 

@@ -76,6 +76,7 @@ fn kernels_overlap_from_compute_capability_9_on() {
         (&new, "", "waits", false),
         (&old, "", "event", false),
         (&new, "", "event", true),
+        (&new, "", "event-waits", false),
     ] {
         let ended = sim(program, device, &[how]);
         let name = program.display();

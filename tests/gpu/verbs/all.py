@@ -52,6 +52,7 @@ PARTS = [
     Part("results", ["results"], 200, sim=True),
     Part("recordings", ["recordings"], 200),
     Part("tiles", ["tiles"], 150),
+    Part("dependents", ["dependents"], 300, sim=True),
     # It measures: last, when nothing else is warm or waits.
     Part("cost", ["cost"], 400),
 ]

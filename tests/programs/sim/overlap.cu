@@ -1,9 +1,10 @@
 // Two kernels of one stream, the second launched with an attribute that lets it overlap the first
 // where the device has programmatic dependent launch (from compute capability 9.0 on):
-//   overlap attribute|waits|event
+//   overlap attribute|waits|event|event-waits
 // The first kernel triggers at once, in code for 9.0 and newer.
 // `waits`: the second kernel waits for the first before it reads (code for 9.0 and newer only).
-// `event`: the second runs on another stream, behind an event that the first one triggers.
+// `event`: the second runs on another stream, behind an event that the first one triggers; it waits
+// by itself with `event-waits`.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,12 +53,13 @@ int main(int argc, char **argv) {
     config.stream = a;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    if (!strcmp(how, "event")) {
+    if (!strncmp(how, "event", 5)) {
         attribute.id = cudaLaunchAttributeProgrammaticEvent;
         attribute.val.programmaticEvent.event = triggered;
         CHECK(cudaLaunchKernelEx(&config, fill, x, n));
         CHECK(cudaStreamWaitEvent(b, triggered, 0));
-        twice<<<n / 256, 256, 0, b>>>(x, y, n);
+        if (strcmp(how, "event")) twice_later<<<n / 256, 256, 0, b>>>(x, y, n);
+        else twice<<<n / 256, 256, 0, b>>>(x, y, n);
     } else {
         fill<<<n / 256, 256, 0, a>>>(x, n);
         attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;

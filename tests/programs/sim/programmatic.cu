@@ -2,8 +2,9 @@
 // programs do about `griddepcontrol.wait`, after public reports of such races. A kernel that begins with `racy_`
 // touches what the kernel before it may still write or read; its twin `mended_` does not, nor does any `silent_`. A
 // `moved_` one does in machine code only, where the compiler has moved the access.
-//   programmatic stream|capture [NAME]
-// Prints the name of each second kernel.
+//   programmatic stream|capture [NAME|-PART]
+// With a name one pair only; with a part of names all but those.
+// Prints the name of each second kernel, and a hash of what the kernels left in memory.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -180,11 +181,18 @@ KERNEL(mended_moved) {
 // Writes before the wait what the first kernel still reads, or writes.
 KERNEL(racy_overwrites) { int i = index(); a.z[i] = i; wait(); a.y[i] = a.x[i]; }
 KERNEL(mended_overwrites) { int i = index(); wait(); a.z[i] = i; a.y[i] = a.x[i]; }
+// Loads behind the wait what it has written in front of it.
+KERNEL(racy_rereads) { int i = index(); a.z[i] = i; wait(); a.y[i] = a.x[i] + ((volatile int *)a.z)[i]; }
+KERNEL(mended_rereads) { int i = index(); wait(); a.z[i] = i; a.y[i] = a.x[i] + ((volatile int *)a.z)[i]; }
 KERNEL(racy_adds) { int i = index(); atomicAdd(a.x + i, 1); wait(); a.y[i] = i; }
 KERNEL(mended_adds) { int i = index(); wait(); atomicAdd(a.x + i, 1); a.y[i] = i; }
 KERNEL(racy_texture) { int i = index(); int value = tex1Dfetch<int>(a.texture, i); wait(); a.y[i] = value; }
 // The compiler moves the fetch above the wait, which it takes for no store to the texture.
-KERNEL(moved_texture) { int i = index(); wait(); a.y[i] = tex1Dfetch<int>(a.texture, i); }
+KERNEL(moved_texture) {
+    int i = index();
+    wait();
+    a.y[i] = tex1Dfetch<int>(a.texture, i);
+}
 
 // A launch decides whether the kernel waits.
 KERNEL(racy_switched_off) { int i = index(); if (!a.flag) wait(); a.y[i] = a.x[i]; }
@@ -287,7 +295,8 @@ struct Case {
 #define TWINS(name) PAIR(racy_##name), PAIR(mended_##name)
 static const Case cases[] = {
     TWINS(never_waits), TWINS(compiled_out), TWINS(shape), TWINS(one_warp), TWINS(epilogue), TWINS(residual),
-    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(adds), PAIR(racy_texture), PAIR(moved_texture), TWINS(switched_off),
+    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture),
+    PAIR(moved_texture), TWINS(switched_off),
     TWINS(without_barrier), PAIR(racy_in_one_block), PAIR(racy_barrier_first), PAIR(silent_one_warp_for_all),
     PAIR(warp_lane_for_warp), TWINS(other_half), PAIR(silent_both_branches), PAIR(racy_one_branch),
     PAIR(silent_called), PAIR(silent_first_turn), PAIR(racy_second_turn), PAIR(silent_leaves_first),
@@ -323,12 +332,12 @@ int main(int argc, char **argv) {
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     for (const Case &one : cases) {
-        if (argc > 2 && strcmp(argv[2], one.name)) continue;
+        if (argc > 2 && (argv[2][0] == '-' ? !!strstr(one.name, argv[2] + 1) : strcmp(argv[2], one.name))) continue;
         Args a = {};
         int *w, *other;
         for (int **p : {&a.x, &a.y, &a.z, &w, &a.shape, &other}) {
             CHECK(cudaMalloc(p, 4 * N * sizeof(int)));
-            CHECK(cudaMemset(*p, 0, 4 * N * sizeof(int)));
+            CHECK(cudaMemset(*p, p == &w, 4 * N * sizeof(int)));
         }
         a.w = w, a.flag = 1;
         cudaResourceDesc resource = {};
@@ -351,7 +360,13 @@ int main(int argc, char **argv) {
             CHECK(cudaGraphLaunch(exec, stream));
         }
         CHECK(cudaDeviceSynchronize());
-        printf("%s\n", one.name);
+        unsigned hash = 2166136261u;
+        for (int *p : {a.x, a.y, a.z, a.shape}) {
+            static unsigned char left[4 * N * sizeof(int)];
+            CHECK(cudaMemcpy(left, p, sizeof left, cudaMemcpyDeviceToHost));
+            for (unsigned char byte : left) hash = (hash ^ byte) * 16777619u;
+        }
+        printf("%s %08x\n", one.name, hash);
     }
     return 0;
 }

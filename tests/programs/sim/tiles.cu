@@ -291,6 +291,21 @@ static int two_streams(const std::string &name, bool racy) {
             blocks<2><<<all, 32, 16384, b>>>(map, from(0, 0));
         else
             adds<2><<<all, 32, 16384, b>>>(map, from(0, 0));
+    } else if (name == "constant") {
+        // The map lies in constant memory, copied there.
+        OK(cudaMemcpyToSymbol(constant_map, &map, sizeof map));
+        OK(cudaDeviceSynchronize());
+        constant<2><<<half, 32, 16384, a>>>(from(0, 0));
+        blocks<2><<<half, 32, 16384, b>>>(map, from(0, HEIGHT / 2 - racy));
+    } else if (name == "global") {
+        // Two maps lie in global memory; the second one is of another tensor.
+        alignas(64) CUtensorMap both[] = {same, apart};
+        CUtensorMap *there;
+        OK(cudaMalloc(&there, sizeof both));
+        OK(cudaMemcpy(there, both, sizeof both, cudaMemcpyHostToDevice));
+        OK(cudaDeviceSynchronize());
+        blocks<2><<<half, 32, 16384, a>>>(map, from(0, 0));
+        global<2><<<half, 32, 16384, b>>>(there + !racy, from(0, 0));
     } else if (name == "freed") {
         // The tensor of a map goes, and another one takes its place.
         float *pooled;

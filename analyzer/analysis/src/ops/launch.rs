@@ -190,7 +190,7 @@ pub(super) fn launch(
         }
     };
     let (several, work_unfollowed) = (work.several(), work.unfollowed());
-    let known = known.outline();
+    let known = if work.maps_lost() { known.outline() } else { known.outline_with_maps() };
     let indirect = known.indirect || work_unfollowed;
     let c = &mut state.coverage;
     c.launched(1, &known, indirect, work.unplaced);
@@ -205,6 +205,19 @@ pub(super) fn launch(
         c.launch_unknown(why);
     }
     state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
+}
+
+/// A kernel behind the wait for an event that another kernel fires: if it waits itself, then for
+/// all of that kernel.
+#[inline]
+pub(crate) fn wait_for_fired(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_>) {
+    if let Op::Launch { stream, kernel, .. } = *op
+        && state.ordering.is_behind_fired(stream)
+    {
+        let arch = facts.arch(&state.streams, stream);
+        let waits = facts.code.dependence(kernel, facts.names.kernel(kernel), arch).waits;
+        state.ordering.launch_behind_fired(stream, waits);
+    }
 }
 
 /// How a launch with the attribute for it may overlap its predecessor, on a device with

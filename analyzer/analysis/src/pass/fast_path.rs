@@ -74,6 +74,9 @@ impl Pass {
             return false;
         }
         let state = &mut self.state;
+        if state.ordering.is_behind_fired(stream) {
+            return false;
+        }
         let launch = Launch { shape, params };
         let key = LaunchKey { hash, words: LaunchKey::shape(kernel, &launch) };
         let Some(replay) = facts.code.replay_log(&key, &launch).filter(|replay| replay.holds(&state.memory)) else {

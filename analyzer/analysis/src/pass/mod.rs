@@ -161,6 +161,7 @@ impl Pass {
         let translated = edits.before(edited, state, facts);
         let record = translated.as_ref().unwrap_or(edited);
         let (op, origin) = (&record.op, &record.origin);
+        ops::launch::wait_for_fired(state, facts, op);
         let overlap = ops::launch::overlap(state, facts, op);
         let epoch = state.place(in_order.unwrap_or(op), origin.thread, overlap);
         self.observers.placed(record, epoch, state, facts);

@@ -4,9 +4,10 @@
 //! may touch. Which effects a launch has is evaluated in [`crate::launches`].
 
 use super::{Outside, Work};
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
+use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock, MapInMemory};
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
+use device_code::tensor_map::{self, Tensor};
 use kernels::LockRole;
 use trace::{ImageId, MemoryKind, Region};
 
@@ -27,10 +28,21 @@ impl Work<'_, '_> {
             }
             false => Vec::new(),
         };
+        let tensors = match evaluated.effects.iter().any(|e| matches!(e.base, EffectBase::MapInMemory(_))) {
+            true => {
+                self.spoil();
+                self.tensors(&evaluated.effects, image)
+            }
+            false => Vec::new(),
+        };
         let (view, overlap) = (self.view, self.site.overlap);
-        for write in [false, true] {
-            for effect in evaluated.effects.iter().filter(|e| e.kind.writes() == write) {
-                if let Some(before_wait) = self.before_wait.filter(|_| effect.early) {
+        // What comes before the wait is first: an access behind it, which is ordered, would take
+        // the place of others at its bytes, with which those in front of it are not ordered.
+        for (early, write) in [(true, false), (true, true), (false, false), (false, true)] {
+            let parts = self.before_wait.is_some();
+            let of_turn = |e: &&Effect| e.kind.writes() == write && (parts && e.early) == early;
+            for effect in evaluated.effects.iter().filter(of_turn) {
+                if let Some(before_wait) = self.before_wait.filter(|_| early) {
                     (self.view, self.site.overlap) = (before_wait, Overlap::BeforeWait);
                 } else {
                     (self.view, self.site.overlap) = (view, overlap);
@@ -48,6 +60,13 @@ impl Work<'_, '_> {
                         }
                         self.unfollowed |= found.is_none();
                     }
+                    EffectBase::MapInMemory(_) => match tensors.iter().find(|t| std::ptr::eq(t.0, effect)) {
+                        Some((_, tiles)) => tiles.iter().for_each(|tile| self.effect(tile, image)),
+                        None => {
+                            self.maps_lost = true;
+                            self.effect(effect, image);
+                        }
+                    },
                     _ => {
                         self.site.guessed = effect.guessed();
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
@@ -78,18 +97,7 @@ impl Work<'_, '_> {
         if self.memory.contents.is_empty() || unknown_writes {
             return Vec::new();
         }
-        let mut written: Vec<Option<Home>> = Vec::new();
-        for e in effects.iter().filter(|e| e.kind.writes()) {
-            let at = match &e.base {
-                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
-                EffectBase::Global(name) => match self.memory.global(image, name) {
-                    Some((ptr, _)) => ptr,
-                    None => continue,
-                },
-                _ => continue,
-            };
-            written.push(self.memory.locate(at).map(|p| p.home));
-        }
+        let written = self.written(effects, image);
         let mut found = Vec::new();
         for effect in effects {
             // Where the table lies, its first word, distance and number of its words.
@@ -118,6 +126,62 @@ impl Work<'_, '_> {
             }
         }
         found
+    }
+
+    /// The allocations that effects write to through pointers and variables.
+    fn written(&mut self, effects: &[Effect], image: ImageId) -> Vec<Option<Home>> {
+        let mut written: Vec<Option<Home>> = Vec::new();
+        for e in effects.iter().filter(|e| e.kind.writes()) {
+            let at = match &e.base {
+                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Absolute(value) => *value,
+                EffectBase::Global(name) => match self.memory.global(image, name) {
+                    Some((ptr, _)) => ptr,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            written.push(self.memory.locate(at).map(|p| p.home));
+        }
+        written
+    }
+
+    /// What a launch copies by tensor maps in memory, of those whose content is known, and which it
+    /// does not change itself.
+    fn tensors<'e>(&mut self, effects: &'e [Effect], image: ImageId) -> Vec<(&'e Effect, Vec<Effect>)> {
+        let unknown_writes = effects.iter().any(|e| e.kind.writes() && e.base == EffectBase::Unknown);
+        if self.memory.contents.is_empty() || unknown_writes {
+            return Vec::new();
+        }
+        let written = self.written(effects, image);
+        let tiles = |effect: &'e Effect| {
+            let EffectBase::MapInMemory(map) = &effect.base else { return None };
+            let MapInMemory { base, at, tiles } = &**map;
+            let (start, param) = match base {
+                EffectBase::Param(offset, value) => (*value, Some(*offset)),
+                EffectBase::Global(name) => (self.memory.global(image, name)?.0, None),
+                _ => return None,
+            };
+            let place = self.memory.locate(start.wrapping_add_signed(*at))?;
+            if written.contains(&Some(place.home)) {
+                return None;
+            }
+            let words = (0..tensor_map::SIZE as u64 / 8).map(|i| self.memory.contents.word(place.address + 8 * i));
+            let words: Vec<[u8; 8]> = words.map(|word| word.map(u64::to_le_bytes)).collect::<Option<_>>()?;
+            let tensor = Tensor::decode(words.as_flattened())?;
+            let base = param.map_or(EffectBase::Absolute(tensor.address), |at| EffectBase::Tensor(at, tensor.address));
+            let kind = match effect.kind {
+                AccessKind::Read => kernels::AccessKind::Read,
+                _ => kernels::AccessKind::Write,
+            };
+            let extents = kernels::Extent::of_tiles(&tensor, tiles, kind)?;
+            let one = |extent| Effect {
+                base: base.clone(),
+                bytes: EffectExtent::of(extent, tensor.address),
+                ..effect.clone()
+            };
+            Some((effect, extents.iter().map(one).collect()))
+        };
+        effects.iter().filter_map(tiles).collect()
     }
 
     /// Where a lock lies. A word that is not known, or lies in no allocation, may be any.
@@ -175,6 +239,11 @@ impl Work<'_, '_> {
         matches!(place.home, Home::Root(_)).then(|| Lock::between(start, end))
     }
 
+    /// Whether the content of a tensor map in memory is not known.
+    pub fn maps_lost(&self) -> bool {
+        self.maps_lost
+    }
+
     /// Whether accesses through a table of pointers could not be followed.
     pub fn unfollowed(&self) -> bool {
         self.unfollowed
@@ -184,6 +253,20 @@ impl Work<'_, '_> {
     /// which has been read by now. Or those of pinned memory, for the next launch.
     pub fn learn(memory: &mut Allocations, bytes: &[u8], ptr: u64) {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
+        // Maps are aligned (cuda.h, `cuTensorMapEncodeTiled`). Of what may be one, all words are
+        // kept.
+        let skipped = ptr.next_multiple_of(tensor_map::SIZE as u64).saturating_sub(ptr) as usize;
+        for (i, map) in bytes.get(skipped..).unwrap_or_default().chunks_exact(tensor_map::SIZE).enumerate() {
+            let place = memory.locate(ptr.wrapping_add((skipped + i * tensor_map::SIZE) as u64));
+            let Some(place) = place.filter(|p| p.address.is_multiple_of(8)) else { break };
+            let is_map = Tensor::decode(map).is_some_and(|tensor| memory.locate(tensor.address).is_some());
+            if !is_map || !memory.root_kind(place.address).is_some_and(|kind| kinds.contains(&kind)) {
+                continue;
+            }
+            for (word, at) in map.chunks_exact(8).zip((place.address..).step_by(8)) {
+                memory.contents.put(at, u64::from_le_bytes(word.try_into().unwrap_or_default()));
+            }
+        }
         for (i, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let Some(place) = memory.locate(ptr.wrapping_add(8 * i as u64)) else { return };
@@ -251,7 +334,7 @@ impl Work<'_, '_> {
                 }
                 self.unplaced.accesses += u64::from(!found);
             }
-            (EffectBase::Object, _) => self.unplaced.count(0),
+            (EffectBase::Object | EffectBase::MapInMemory(_), _) => self.unplaced.count(0),
             // Counted as indirect, not guessed.
             (EffectBase::Unknown | EffectBase::PointerTable(_) | EffectBase::VariableTable(_), _) => {}
         }

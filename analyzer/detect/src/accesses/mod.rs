@@ -49,6 +49,7 @@ pub struct Work<'a, 'v> {
     /// was another.
     candidates: (Option<u32>, bool),
     unfollowed: bool,
+    maps_lost: bool,
     /// Collects the races that the predictions of measured launches would make, when findings are
     /// being confirmed.
     supposed: Option<&'a mut Vec<Race>>,
@@ -79,6 +80,7 @@ impl<'a, 'v> Work<'a, 'v> {
             unplaced: Unplaced::default(),
             candidates: (None, false),
             unfollowed: false,
+            maps_lost: false,
             supposed: None,
             predicting: false,
             recording: None,
@@ -125,11 +127,11 @@ impl<'a, 'v> Work<'a, 'v> {
         if self.supposed.is_none() {
             return;
         }
-        let before = (self.site, self.unplaced, self.candidates, self.unfollowed);
+        let before = (self.site, self.unplaced, self.candidates, self.unfollowed, self.maps_lost);
         (self.predicting, self.site.measured) = (true, true);
         run(self);
         self.predicting = false;
-        (self.site, self.unplaced, self.candidates, self.unfollowed) = before;
+        (self.site, self.unplaced, self.candidates, self.unfollowed, self.maps_lost) = before;
     }
 
     /// Whether the address of some access was computed from several words, more than one of which

@@ -214,6 +214,10 @@ fn predicted(effect: &Effect) -> String {
         EffectBase::Param(offset, value) => format!("param {offset} = {value:#x}"),
         EffectBase::Maybe(offset, value) => format!("param {offset} = {value:#x} (perhaps)"),
         EffectBase::Tensor(offset, value) => format!("tensor map at {offset}: {value:#x}"),
+        EffectBase::MapInMemory(map) => match &map.base {
+            EffectBase::Global(name) => format!("tensor map at {} in variable {name}", map.at),
+            _ => "tensor map in memory".to_string(),
+        },
         EffectBase::Global(name) => format!("variable {name}"),
         EffectBase::Handle(offset, value) => format!("texture or surface {offset} = {value:#x}"),
         EffectBase::SomeHandle(_) | EffectBase::Object => "some texture, surface or tensor".to_string(),

@@ -153,7 +153,13 @@ impl LaunchEvaluator {
             (None, _) => Err("the kernel was never defined".into()),
             (Some(def), _) if def.image.is_none() => Err("the code image is not known".into()),
             (_, None) => Err("the device is not known".into()),
-            (Some(def), Some(arch)) => reader.read(def.image, &def.name, arch).map_err(Into::into),
+            (Some(def), Some(arch)) => {
+                let placed = |mut code: Box<dyn KernelCode>| {
+                    code.recorded_as(&def.params);
+                    code
+                };
+                reader.read(def.image, &def.name, arch).map(placed).map_err(Into::into)
+            }
         })
     }
 
@@ -172,9 +178,19 @@ impl LaunchEvaluator {
         self.reader.image(op);
     }
 
+    /// See [`KernelCode::waits`].
+    pub fn waits(&self, kernel: KernelId) -> Vec<u32> {
+        self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.waits())
+    }
+
     /// File and line of a kernel's memory instruction, when its code has a line table.
     pub fn line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
         self.reader.line(def.image, &def.name, arch, at).filter(|_| at != 0)
+    }
+
+    /// See [`CodeReader::outer_line`].
+    pub fn outer_line(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<(String, u32)> {
+        self.reader.outer_line(def.image, &def.name, arch, at)
     }
 
     /// See [`KernelCode::loss`].

@@ -9,7 +9,7 @@ use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
 use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
-use kernels::{Gap, LockRole, Reason, Selection};
+use kernels::{Gap, LockRole, Reason, Selection, Tiles};
 use std::sync::Arc;
 use trace::LaunchShape;
 
@@ -42,6 +42,8 @@ pub enum EffectBase {
     /// A word of a tensor map in the parameters: byte offset and value. One of the map's words is
     /// the tensor's address.
     Tensor(u32, u64),
+    /// The tensor of a map that lies in memory: see [`MapInMemory`].
+    MapInMemory(Box<MapInMemory>),
     /// A fixed address.
     Absolute(u64),
     /// The addresses that a table holds: see [`PointerTable`]. Bytes count from each of them.
@@ -78,6 +80,17 @@ pub struct VariableTable {
     pub stride: u64,
     /// Number of words.
     pub count: u64,
+}
+
+/// A tensor map in global or constant memory, and what a kernel copies by it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapInMemory {
+    /// What its place counts from: a word of the parameters, or a variable.
+    pub base: EffectBase,
+    /// How far behind that it lies.
+    pub at: i64,
+    /// The tiles.
+    pub tiles: Tiles,
 }
 
 /// Which bytes, as absolute addresses (offsets for [`EffectBase::Global`]).
@@ -121,6 +134,21 @@ pub enum EffectExtent {
 }
 
 impl EffectExtent {
+    /// An extent of a kernel, which counts from an address.
+    pub(crate) fn of(extent: &kernels::Extent, origin: u64) -> Self {
+        match extent {
+            kernels::Extent::Unknown { reason } if reason.is_data() => Self::Scattered,
+            kernels::Extent::Unknown { .. } => Self::Unknown,
+            kernels::Extent::Bounded { lo, hi, dims, width, exact } => Self::Bounded {
+                lo: origin.wrapping_add_signed(*lo),
+                hi: origin.wrapping_add_signed(*hi),
+                width: u64::from(*width),
+                dims: dims.to_vec(),
+                exact: *exact,
+            },
+        }
+    }
+
     /// Joins runs without gaps into one, once, so that replays of the launch need not.
     fn join(&mut self) {
         if let Self::Bounded { lo, width, dims, exact: true, .. } = self {
@@ -256,6 +284,15 @@ pub struct Outline {
 }
 
 impl Evaluated {
+    /// The properties that coverage counts, of a launch whose maps in memory are all known.
+    pub fn outline_with_maps(&self) -> Outline {
+        let is_map = |e: &Effect| matches!(e.base, EffectBase::MapInMemory(_));
+        if !self.effects.iter().any(is_map) || self.effects.iter().any(|e| e.open() && !is_map(e)) {
+            return self.outline();
+        }
+        Outline { knowledge: Knowledge::Exact, gap: None, exact: false, ..self.outline() }
+    }
+
     /// The properties that coverage counts.
     pub fn outline(&self) -> Outline {
         let Self { knowledge, indirect, exact, gap, indirect_gap, .. } = *self;

@@ -4,9 +4,12 @@
 //! process-wide cache folder, and the translation of that crate's answers into effects. Does not
 //! fail: every error becomes a short reason that the coverage line counts.
 
-use crate::launches::effects::{Effect, EffectBase, EffectExtent, HeldLock, Launch, PointerTable, VariableTable};
+use crate::launches::effects::{
+    Effect, EffectBase, EffectExtent, HeldLock, Launch, MapInMemory, PointerTable, VariableTable,
+};
 use crate::launches::held_files::{self, HeldFile};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
+use crate::launches::param_layout::ParamLayout;
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
 use device_code::arch::Arch;
@@ -22,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use system::file_name::FileName;
 use system::local_files::{self, RecordedFiles};
-use trace::{FileIdentity, ImageId, ImageSource, LaunchShape, Op};
+use trace::{FileIdentity, ImageId, ImageSource, LaunchShape, Op, ParamSlot};
 
 static CACHE: OnceLock<Option<Arc<Cache>>> = OnceLock::new();
 
@@ -146,11 +149,17 @@ impl CodeReader for ImageReader {
         let summary = catch_unwind(AssertUnwindSafe(|| code.summary(kernel)))
             .map_err(|_| "the analysis of the kernel failed".to_string())?
             .map_err(|error| reason(&error, kernel))?;
-        Ok(Box::new(Known { summary, arch, code, fixed: OnceLock::new() }))
+        Ok(Box::new(Known { summary, arch, code, layout: ParamLayout::default(), fixed: OnceLock::new() }))
     }
 
     fn replaced(&self) -> Vec<String> {
         self.replaced.iter().map(system::file_name::shown).collect()
+    }
+
+    fn outer_line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
+        let code = self.code(image, arch).ok()?;
+        let lines = catch_unwind(AssertUnwindSafe(|| code.lines(kernel, at))).ok()?;
+        lines.last().map(|l| (l.file.clone(), l.line))
     }
 
     fn line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
@@ -271,6 +280,7 @@ struct Known {
     /// Compute capability (major * 10 + minor) of the device.
     arch: u32,
     code: Arc<CodeImage>,
+    layout: ParamLayout,
     /// [`CodeImage::is_launch_invariant`], computed on first use.
     fixed: OnceLock<bool>,
 }
@@ -281,33 +291,19 @@ impl KernelCode for Known {
     }
 
     fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
-        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
-        let args = LaunchArgs { grid, block, cluster, shared, params: l.params };
-        let mut accesses = Vec::new();
-        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
-        if catch_unwind(evaluated).is_err() {
-            accesses.clear();
-            usage.use_everything();
-            // The evaluation panicked, so nothing is known of this launch.
-            effects.push(Effect::failed());
-        }
-        for access in &accesses {
-            self.translate(access, l.params, effects);
-            let (at, bytes) = match access.base {
-                kernels::Base::Word { offset, .. }
-                | kernels::Base::Handle { offset, .. }
-                | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
-                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
-                // Any word may be a handle.
-                kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
-                kernels::Base::Unknown
-                | kernels::Base::Global(_)
-                | kernels::Base::VariableTable { .. }
-                | kernels::Base::Absolute { .. } => (0, 0),
-            };
-            usage.on(at..at + bytes);
-        }
+        let Some(params) = self.layout.for_code(l.params) else { return self.evaluate_code(l, effects, usage) };
+        let (first, mut used) = (effects.len(), ParamUse::default());
+        self.evaluate_code(&Launch { params: &params, ..*l }, effects, &mut used);
+        effects[first..].iter_mut().for_each(|effect| self.layout.name(effect));
+        usage.also(&used, |bytes| self.layout.in_trace(bytes));
+    }
+
+    fn waits(&self) -> Vec<u32> {
+        self.summary.waits().to_vec()
+    }
+
+    fn recorded_as(&mut self, params: &[ParamSlot]) {
+        self.layout = ParamLayout::new(self.summary.params(), params);
     }
 
     fn indirect(&self) -> bool {
@@ -339,7 +335,7 @@ impl KernelCode for Known {
             AccessKind::AtomicRead => kernels::AccessKind::AtomicRead,
             AccessKind::AtomicWrite => kernels::AccessKind::AtomicWrite,
         };
-        let word = param.and_then(|offset| u16::try_from(offset).ok());
+        let word = param.and_then(|offset| u16::try_from(self.layout.in_code(offset)).ok());
         catch_unwind(AssertUnwindSafe(|| self.summary.loss(kind, word, at))).ok()?
     }
 
@@ -400,6 +396,37 @@ fn kind_of(kind: kernels::AccessKind) -> AccessKind {
 }
 
 impl Known {
+    /// Evaluates a launch whose parameters lie where the code has them.
+    fn evaluate_code(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+        let args = LaunchArgs { grid, block, cluster, shared, params: l.params };
+        let mut accesses = Vec::new();
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
+        if catch_unwind(evaluated).is_err() {
+            accesses.clear();
+            usage.use_everything();
+            // The evaluation panicked, so nothing is known of this launch.
+            effects.push(Effect::failed());
+        }
+        for access in &accesses {
+            self.translate(access, l.params, effects);
+            let (at, bytes) = match access.base {
+                kernels::Base::Word { offset, .. }
+                | kernels::Base::Handle { offset, .. }
+                | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
+                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
+                // Any word may be a handle.
+                kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
+                kernels::Base::Unknown
+                | kernels::Base::Global(_)
+                | kernels::Base::VariableTable { .. }
+                | kernels::Base::Absolute { .. } => (0, 0),
+            };
+            usage.on(at..at + bytes);
+        }
+    }
+
     /// A word of a lock.
     fn word(&self, (base, extent): &(kernels::Base, Extent)) -> (EffectBase, EffectExtent) {
         let (base, origin) = match *base {
@@ -408,7 +435,7 @@ impl Known {
             kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
             _ => (EffectBase::Unknown, 0),
         };
-        (base, bytes_of(extent, origin))
+        (base, EffectExtent::of(extent, origin))
     }
 
     /// The tensor of a map. The layout of maps is known for this GPU generation only.
@@ -418,10 +445,21 @@ impl Known {
 
     fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
         let kind = kind_of(a.kind);
-        if a.tiles.is_some() && !matches!(a.base, kernels::Base::TensorMap { .. }) {
-            // A map in memory, or one that the kernel makes: the tensor is not known.
+        if let Some(tiles) = a.tiles.as_deref().filter(|_| !matches!(a.base, kernels::Base::TensorMap { .. })) {
+            // A map in memory: its content is asked for where memory is known.
+            let base = match a.base {
+                kernels::Base::Word { offset, value } => EffectBase::Param(u32::from(offset), value),
+                kernels::Base::Global(symbol) => EffectBase::Global(self.summary.symbol(symbol).into()),
+                _ => EffectBase::Object,
+            };
+            let base = match base {
+                base @ (EffectBase::Param(..) | EffectBase::Global(_)) if self.arch / 10 == 9 && !a.several => {
+                    EffectBase::MapInMemory(Box::new(MapInMemory { base, at: tiles.at, tiles: tiles.clone() }))
+                }
+                _ => EffectBase::Object,
+            };
             let why = Some(kernels::Reason::Descriptor);
-            let of_map = Effect::new(EffectBase::Object, kind, EffectExtent::Unknown);
+            let of_map = Effect::new(base, kind, EffectExtent::Unknown);
             return effects.push(Effect { at: a.at, early: a.early, why, ..of_map });
         }
         let (base, origin) = match a.base {
@@ -455,7 +493,7 @@ impl Known {
                 let of_tiles = |t: Tensor| Some((t, kernels::Extent::of_tiles(&t, a.tiles.as_deref()?, a.kind)?));
                 if let Some((tensor, extents)) = self.tensor(words).and_then(of_tiles) {
                     let base = EffectBase::Tensor(u32::from(offset), tensor.address);
-                    let whole = |extent| Effect::new(base.clone(), kind, bytes_of(extent, tensor.address));
+                    let whole = |extent| Effect::new(base.clone(), kind, EffectExtent::of(extent, tensor.address));
                     effects.extend(extents.iter().map(|e| Effect { at: a.at, early: a.early, ..whole(e) }));
                     return;
                 }
@@ -469,7 +507,7 @@ impl Known {
                 return;
             }
         };
-        let bytes = bytes_of(&a.extent, origin);
+        let bytes = EffectExtent::of(&a.extent, origin);
         let why = if let Extent::Unknown { reason } = a.extent { Some(reason) } else { None };
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let of = |lock: &kernels::Lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role);
@@ -493,19 +531,4 @@ impl Known {
 /// Whether an access goes through an unknown descriptor.
 fn is_descriptor(extent: &Extent) -> bool {
     matches!(extent, Extent::Unknown { reason: kernels::Reason::Descriptor })
-}
-
-/// An extent that counts from an address.
-fn bytes_of(extent: &Extent, origin: u64) -> EffectExtent {
-    match extent {
-        Extent::Unknown { reason } if reason.is_data() => EffectExtent::Scattered,
-        Extent::Unknown { .. } => EffectExtent::Unknown,
-        Extent::Bounded { lo, hi, dims, width, exact } => EffectExtent::Bounded {
-            lo: origin.wrapping_add_signed(*lo),
-            hi: origin.wrapping_add_signed(*hi),
-            width: u64::from(*width),
-            dims: dims.to_vec(),
-            exact: *exact,
-        },
-    }
 }

@@ -29,6 +29,10 @@ pub trait KernelCode: Send {
         let _ = effects;
         self.indirect()
     }
+    /// Where its launches have the parameters, as the driver says.
+    fn recorded_as(&mut self, params: &[trace::ParamSlot]) {
+        let _ = params;
+    }
     /// Where the first such address is loaded.
     fn indirect_gap(&self) -> Option<Gap> {
         None
@@ -46,6 +50,10 @@ pub trait KernelCode: Send {
     }
     /// What the kernel does about programmatic dependent launch.
     fn dependency(&self) -> Dependency;
+    /// Its waits for the grids it depends on, as [`Effect::at`] counts.
+    fn waits(&self) -> Vec<u32> {
+        Vec::new()
+    }
     /// Whether the kernel may communicate with kernels of other processes while it runs.
     fn signals(&self) -> bool {
         false
@@ -88,6 +96,12 @@ pub trait CodeReader: Send {
     /// Files whose code was wanted and that are others by now.
     fn replaced(&self) -> Vec<String> {
         Vec::new()
+    }
+    /// File and line of the function that is no inlined one, of an instruction. Slow: for reports
+    /// only.
+    fn outer_line(&mut self, image: ImageId, kernel: &str, arch: u32, at: u32) -> Option<(String, u32)> {
+        let _ = (image, kernel, arch, at);
+        None
     }
     /// File and line of a kernel's instruction (see [`Effect::at`]), when its code has a line
     /// table. Slow: for reports only.

@@ -6,7 +6,8 @@
 //! The files in the order of use: [`kernel_code`] is the interface to a kernel's code,
 //! [`image_reader`] its implementation by the crate `kernels` ([`held_files`] are the files it
 //! reads), [`effects`] the result, [`coalesce`] shortens the list of effects, and [`param_mask`]
-//! says which parameter bytes the result depends on. [`dependence`] is what code says of
+//! says which parameter bytes the result depends on. [`param_layout`] is for traces that have the
+//! parameters elsewhere than the code. [`dependence`] is what code says of
 //! programmatic dependent launch.
 //!
 //! Two pairs know each other. [`effects`] and [`kernel_code`]: code produces effects, and the
@@ -19,4 +20,5 @@ pub mod effects;
 pub(crate) mod held_files;
 pub mod image_reader;
 pub mod kernel_code;
+pub(crate) mod param_layout;
 pub(crate) mod param_mask;

@@ -34,6 +34,16 @@ impl ParamUse {
         self.bytes.push(bytes);
     }
 
+    /// Takes over what another evaluation depends on; `placed`: where its bytes lie here.
+    pub(crate) fn also<I: Iterator<Item = Range<usize>>>(
+        &mut self,
+        other: &ParamUse,
+        placed: impl Fn(Range<usize>) -> I,
+    ) {
+        self.everything |= other.everything;
+        self.bytes.extend(other.bytes.iter().cloned().flat_map(placed));
+    }
+
     /// The list, for appending.
     pub(crate) fn bytes(&mut self) -> &mut Vec<Range<usize>> {
         &mut self.bytes

@@ -71,6 +71,17 @@ impl Ordering {
         self.engine.apply_overlapping_launch(stream, kernel, thread, overlap)
     }
 
+    /// See [`Engine::is_behind_fired`].
+    #[inline]
+    pub fn is_behind_fired(&self, stream: StreamId) -> bool {
+        self.engine.is_behind_fired(stream)
+    }
+
+    /// See [`Engine::launch_behind_fired`].
+    pub fn launch_behind_fired(&mut self, stream: StreamId, waits: bool) {
+        self.engine.launch_behind_fired(stream, waits);
+    }
+
     /// See [`Engine::kernel_before`].
     pub fn kernel_before(&self, stream: StreamId) -> Option<KernelId> {
         self.engine.kernel_before(stream)

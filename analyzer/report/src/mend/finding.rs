@@ -61,7 +61,8 @@ impl Elaborator<'_> {
         } else if race.previous.epoch == race.access.epoch {
             self.nodes_of_one_launch(&mut s, race, previous, access);
         } else if is_one_stream && overlaps && race.previous.site.cause == Cause::Kernel {
-            overlapping(race, (previous, access), &mut s);
+            let wait = self.wait_above(&race.access);
+            overlapping(race, (previous, access), wait, &mut s);
         } else if is_one_stream && is_early && previous.stream.kind != LaneKind::Host {
             self.source_read_early(&mut s, previous, access);
         } else if is_one_stream && race.access.site.batch != 0 {
@@ -94,7 +95,8 @@ impl Elaborator<'_> {
         let (from, to) = (previous.node.unwrap_or_default(), access.node.unwrap_or_default());
         s.facts.push("Both are nodes of one graph, launched together.".into());
         if race.access.site.overlap != Overlap::No {
-            overlapping(race, (previous, access), s);
+            let wait = self.wait_above(&race.access);
+            overlapping(race, (previous, access), wait, s);
         }
         let (one, other) = (node_name(previous, from), node_name(access, to));
         s.missing = format!("No path of dependencies leads from {one} to {other}.");

@@ -11,8 +11,14 @@ use detect::memory::Overlap;
 use detect::race::Race;
 
 /// The synchronisation of two kernels of one stream, or of one graph, of which the later one may
-/// begin early. `s`: what is known of it already.
-pub(super) fn overlapping(race: &Race, (previous, access): (&Side, &Side), s: &mut Synchronisation) {
+/// begin early. `above`: the line of the access, and of the wait that the source has in front of
+/// it. `s`: what is known already.
+pub(super) fn overlapping(
+    race: &Race,
+    (previous, access): (&Side, &Side),
+    above: Option<(String, String)>,
+    s: &mut Synchronisation,
+) {
     let (name, before) = (called(access), called(previous));
     let by = if access.node.is_some() { "a programmatic edge" } else { "its launch attribute" };
     s.facts.push(format!(
@@ -37,6 +43,12 @@ pub(super) fn overlapping(race: &Race, (previous, access): (&Side, &Side), s: &m
              {does} these bytes{at} before they have waited, or never wait."
         ),
     });
+    if let (Overlap::BeforeWait, Some((line, wait))) = (race.access.site.overlap, above) {
+        s.facts.push(format!(
+            "In the source {line} is below the wait at {wait}, but some threads get there without it: the compiler has \
+             moved the access, or a way through the code leads around the wait."
+        ));
+    }
     s.missing = format!("The threads of {name} that {does} these bytes do not wait first until {before} has ended.");
     let before = place.as_deref().unwrap_or("its first access to them");
     let line = format!("cudaGridDependencySynchronize();  // in {name}, in each of these threads, before {before}");

@@ -49,7 +49,9 @@ impl<'m> Scope<'_, 'm> {
                 self.emit(build::Fence { scope });
             }
             "nanosleep" => self.emit(build::GiveWay {}),
-            "griddepcontrol" | "pmevent" | "setmaxnreg" => self.emit(build::Nothing {}),
+            "griddepcontrol" if op.has("wait") => self.emit(build::GridWait {}),
+            "griddepcontrol" => self.emit(build::GridTrigger {}),
+            "pmevent" | "setmaxnreg" => self.emit(build::Nothing {}),
             "bar" | "barrier" => self.barrier(op, operands)?,
             "vote" => self.vote(op, operands)?,
             "shfl" => self.shuffle(op, operands)?,

@@ -45,8 +45,8 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             under(&i.psrc[..1], t);
             t.emit(build::Exit {});
         }
-        // Kernels never overlap by programmatic dependent launch.
-        Opcode::AcqBulk | Opcode::PreExit => t.emit(build::Nothing {}),
+        Opcode::AcqBulk => t.emit(build::GridWait {}),
+        Opcode::PreExit => t.emit(build::GridTrigger {}),
         Opcode::Bra { .. } => branch(i, t)?,
         Opcode::Jmp => {
             under(&i.psrc[..1], t);

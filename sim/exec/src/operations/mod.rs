@@ -25,6 +25,7 @@ use crate::exec::{bulk, call, cluster_memory, control, fragment, load_store, mat
 use crate::exec_sass::predicates::EXTENDED;
 use crate::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};
 use crate::float::float16::{Brain, Half};
+use crate::grid_dependence::instructions as grid_dependence;
 use crate::operations::encoding::{list, number};
 use crate::operations::operands::{call_arguments, call_returns, own_returns};
 use crate::operations::table::for_each_operation;

@@ -290,6 +290,10 @@ macro_rules! for_each_operation {
             Sleep = convergence::sleep, Kind::Stop, [], {};
             Yield = convergence::give_way, Kind::Stop, [], {};
 
+            /// `griddepcontrol`, PREEXIT, ACQBULK.
+            GridTrigger = grid_dependence::trigger, Kind::Stop, [], {};
+            GridWait = grid_dependence::wait, Kind::Stop, [], {};
+
             // What lanes and warps do together.
 
             /// `membar` and `fence`; `scope` is for those who observe (`control::fence`).

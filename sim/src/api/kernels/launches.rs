@@ -62,11 +62,13 @@ pub(crate) struct Shape {
     pub(crate) cluster: [u32; 3],
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    /// It may overlap the kernel before it in its stream.
+    pub(crate) overlaps: bool,
 }
 
 /// A launch, checked against what the kernel and the device can do.
 pub(crate) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<Task, CUresult> {
-    let Shape { grid, block, cluster, shared, cooperative } = shape;
+    let Shape { grid, block, cluster, shared, cooperative, overlaps } = shape;
     let threads = block.iter().map(|&n| u64::from(n)).product::<u64>();
     if grid.contains(&0) || block.contains(&0) || grid[1] > 65535 || grid[2] > 65535 || block[2] > 64 {
         return Err(INVALID);
@@ -95,7 +97,7 @@ pub(crate) fn kernel(f: Arc<Function>, shape: Shape, params: Vec<u8>) -> Result<
     // Compiled now, so that what cannot run is an error of this call and not of some later one.
     kernel_exec::prepare(&f)?;
     let launch = kernel_exec::LaunchConfig { grid, block, cluster, shared, params, cooperative };
-    Ok(Task::Kernel(Box::new(KernelLaunch { function: f, launch })))
+    Ok(Task::Kernel(Box::new(KernelLaunch { function: f, launch, overlaps })))
 }
 
 fn launch(f: CUfunction, shape: Shape, stream: &Arc<Stream>, params: *mut *mut c_void, extra: *mut *mut c_void) -> Res {
@@ -131,7 +133,7 @@ fn launch_ex(
         shared: c.sharedMemBytes,
         ..Shape::default()
     };
-    let (mut events, mut overlaps) = (Vec::new(), false);
+    let mut events = Vec::new();
     for attribute in list(c.attrs, c.numAttrs as usize)? {
         // SAFETY: the id says which member of the union is in use; all are plain data.
         unsafe {
@@ -149,7 +151,7 @@ fn launch_ex(
                     events.push((attribute.value.launchCompletionEvent.event, CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER));
                 }
                 CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION => {
-                    overlaps = attribute.value.programmaticStreamSerializationAllowed != 0;
+                    shape.overlaps = attribute.value.programmaticStreamSerializationAllowed != 0;
                 }
                 CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
                     if attribute.value.deviceUpdatableKernelNode.deviceUpdatable != 0 =>
@@ -162,8 +164,8 @@ fn launch_ex(
         }
     }
     let stream = resolve(c.hStream.bits(), zero)?;
-    // Kernels never overlap here; in a graph it is an edge that says that they may.
-    if overlaps {
+    // In a graph it is an edge that says that kernels may overlap.
+    if shape.overlaps {
         capture::overlap_next(&stream);
     }
     launch(f, shape, &stream, params, extra)?;
