@@ -119,8 +119,8 @@ fn real_reuse_is_an_ordinary_race() {
     assert_eq!(kinds(&mut p), ["race write-after-read certain"]);
 }
 
-fn begin_capture(p: &mut Program, capture: u32) {
-    p.does("cudaStreamBeginCapture", Op::CaptureStart { capture: trace::CaptureId(capture), stream: BLOCKING });
+fn begin_capture(p: &mut Program) {
+    p.does("cudaStreamBeginCapture", Op::CaptureStart { capture: trace::CaptureId(1), stream: BLOCKING });
 }
 
 fn end_capture(p: &mut Program) {
@@ -130,7 +130,7 @@ fn end_capture(p: &mut Program) {
 #[test]
 fn nothing_is_judged_while_a_stream_is_captured() {
     let mut p = block();
-    begin_capture(&mut p, 1);
+    begin_capture(&mut p);
     take_back(&mut p, X);
     end_capture(&mut p);
     hand_out(&mut p, X + 64 * MB, 4 * MB, A);
@@ -150,7 +150,7 @@ fn nor_while_a_stream_without_a_name_is() {
 #[test]
 fn a_block_is_judged_again_when_the_capture_has_ended() {
     let mut p = block();
-    begin_capture(&mut p, 1);
+    begin_capture(&mut p);
     end_capture(&mut p);
     take_back(&mut p, X);
     hand_out(&mut p, X + 64 * MB, 4 * MB, A);
@@ -161,7 +161,7 @@ fn a_block_is_judged_again_when_the_capture_has_ended() {
 #[test]
 fn and_when_a_capture_has_failed() {
     let mut p = block();
-    begin_capture(&mut p, 1);
+    begin_capture(&mut p);
     p.go(BLOCKING, X + 128 * MB, &[reads(0, Shape::Exact(0, 4))]);
     take_back(&mut p, X);
     hand_out(&mut p, X + 64 * MB, 4 * MB, A);
