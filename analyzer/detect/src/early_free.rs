@@ -82,8 +82,8 @@ impl EarlyFreeWatch {
         }
     }
 
-    /// A kernel was launched on a stream. One that works is not captured: a capture that ended in an
-    /// error is not told.
+    /// A kernel was launched on a stream. One that works is not captured: the end of a capture that
+    /// failed is not told.
     #[inline]
     pub fn launched(&mut self, thread: ThreadId, stream: StreamId) {
         self.interrupt(thread);

@@ -186,12 +186,8 @@ pub fn left_open() -> u64 {
 
 /// Whether a thread may step over this touch of a page, which is the page's so many-th.
 fn may_step(count: u32) -> bool {
-    let (steps, most) = match count {
-        0..=FEW_STEPS => (&STEPPED, u64::MAX),
-        ..=STEPS => (&STEPPED, MANY),
-        _ => (&STEPPED_IN_LOOPS, MANY_IN_LOOPS),
-    };
-    let may = steps.load(Ordering::Relaxed) < most;
+    let (steps, most) = if count > STEPS { (&STEPPED_IN_LOOPS, MANY_IN_LOOPS) } else { (&STEPPED, MANY) };
+    let may = count <= FEW_STEPS || steps.load(Ordering::Relaxed) < most;
     if may { steps } else { &LEFT_OPEN }.fetch_add(1, Ordering::Relaxed);
     may
 }

@@ -5,6 +5,7 @@
 //   host_syncs OTHERS         idle, records, launches, allocates
 //   host_syncs loops          the other threads are idle; the host loops over a page, and only its last access is to what
 //                             the kernel writes, or would be
+//   host_syncs long           the other threads are idle; the host loads more bytes, one by one, than are followed
 //   host_syncs arguments      the other threads are idle; before the touch a call of the C library finds the address of
 //                             the memory in the registers of arguments that it does not take
 #include <atomic>
@@ -218,7 +219,14 @@ int main(int count, char **words) {
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     std::thread others[OTHERS];
     for (std::thread &thread : others) thread = std::thread(other, what);
-    for (int bits = 0; bits < 4; bits++) {
+    if (what == "long") {
+        size = 15 * 4096;
+        begin();
+        set<<<1, 4, 0, stream>>>(memory + size - 4);
+        for (size_t i = 0; i < 12 * 4096; i++) (void)((volatile char *)memory)[i];
+        CHECK(cudaStreamSynchronize(stream));
+    }
+    for (int bits = 0; bits < 4 && what != "long"; bits++) {
         bool stores = bits & 1, right = bits & 2;
         auto each = [&](const Way &way) {
             begin();

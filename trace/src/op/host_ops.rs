@@ -115,8 +115,8 @@ macro_rules! host_ops {
         end: u64,
     }
 
-    /// A library reads or writes bytes for the host (MPI, cuFile): during the call, as a request that
-    /// it works on beside the host, or in the order of a stream.
+    /// A library reads or writes bytes for the host (MPI, cuFile): during the call, as a request
+    /// that it works on beside the host, or in the order of a stream.
     162 HostTransfer {
         /// The request, or the stream; [`StreamId::NONE`]: during the call.
         request: StreamId,

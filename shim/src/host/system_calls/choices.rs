@@ -2,9 +2,9 @@
 //! functions with commands.
 //!
 //! Owns which arguments point to something. An argument that the call does not take is whatever its
-//! register held: often an address that the program has just used. Opening the page there would hide
-//! the program's accesses to it until the thread's next call of CUDA. Commands that are not known
-//! here count as taking a pointer.
+//! register held: often an address that the program has just used. Opening the page there would
+//! hide the program's accesses to it until the thread's next call of CUDA. Commands that are not
+//! known here count as taking a pointer.
 
 use crate::arch;
 
