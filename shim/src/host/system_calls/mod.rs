@@ -8,8 +8,8 @@
 //!
 //! [`structures`], [`paths`], [`queues`] and [`settings`] have the functions that pass structures,
 //! paths and lists, [`choices`] those with commands, [`mappings`] those after which pages belong to
-//! the program for good: it changes their mapping, has a stack there, or the C library keeps its own
-//! state there.
+//! the program for good: it changes their mapping, has a stack there, or the C library keeps its
+//! own state there.
 
 pub mod choices;
 pub mod mappings;
