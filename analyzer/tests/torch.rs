@@ -119,15 +119,53 @@ fn real_reuse_is_an_ordinary_race() {
     assert_eq!(kinds(&mut p), ["race write-after-read certain"]);
 }
 
+fn begin_capture(p: &mut Program) {
+    p.does("cudaStreamBeginCapture", Op::CaptureStart { capture: trace::CaptureId(1), stream: BLOCKING });
+}
+
+fn end_capture(p: &mut Program) {
+    p.does("cudaStreamEndCapture", Op::CaptureDone { stream: BLOCKING });
+}
+
 #[test]
 fn nothing_is_judged_while_a_stream_is_captured() {
     let mut p = block();
-    let graph = trace::GraphId(1);
-    p.does("cudaStreamBeginCapture", Op::CaptureBegin { stream: BLOCKING, graph });
+    begin_capture(&mut p);
     take_back(&mut p, X);
-    p.does("cudaStreamEndCapture", Op::CaptureEnd { stream: BLOCKING, graph });
+    end_capture(&mut p);
     hand_out(&mut p, X + 64 * MB, 4 * MB, A);
     p.silent();
+}
+
+#[test]
+fn nor_while_a_stream_without_a_name_is() {
+    let mut p = block();
+    p.does("cudaStreamBeginCapture", Op::CaptureChanged { capture: trace::CaptureId(1) });
+    take_back(&mut p, X);
+    p.does("cudaStreamEndCapture", Op::CaptureDone { stream: StreamId::NONE });
+    hand_out(&mut p, X + 64 * MB, 4 * MB, A);
+    p.silent();
+}
+
+#[test]
+fn a_block_is_judged_again_when_the_capture_has_ended() {
+    let mut p = block();
+    begin_capture(&mut p);
+    end_capture(&mut p);
+    take_back(&mut p, X);
+    hand_out(&mut p, X + 64 * MB, 4 * MB, A);
+    assert_eq!(kinds(&mut p), ["freed-without-record_stream write-after-read certain"]);
+}
+
+/// Of a capture that ends in an error only its start is told; its stream works again.
+#[test]
+fn and_when_a_capture_has_failed() {
+    let mut p = block();
+    begin_capture(&mut p);
+    p.go(BLOCKING, X + 128 * MB, &[reads(0, Shape::Exact(0, 4))]);
+    take_back(&mut p, X);
+    hand_out(&mut p, X + 64 * MB, 4 * MB, A);
+    assert_eq!(kinds(&mut p), ["freed-without-record_stream write-after-read certain"]);
 }
 
 #[test]

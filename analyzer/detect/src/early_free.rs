@@ -41,7 +41,8 @@ pub struct EarlyFreeWatch {
     blocks: Vec<Block>,
     /// Events that a thread has recorded with nothing else in between.
     records: FxHashMap<ThreadId, SmallVec<[Epoch; 4]>>,
-    captures: u32,
+    /// Streams that are being captured.
+    captures: SmallVec<[StreamId; 2]>,
     /// Take no notice of events: what would be used if `record_stream` was never called?
     without_events: bool,
 }
@@ -58,14 +59,12 @@ impl EarlyFreeWatch {
             Op::EventRecord { .. } => self.records.entry(thread).or_default().push(epoch),
             Op::EventCreate { .. } | Op::Free { kind: trace::FreeKind::Block, .. } => {}
             // Captured streams do no work.
-            Op::CaptureStart { .. }
-            | Op::CaptureRecord { .. }
-            | Op::CaptureWait { .. }
-            | Op::CaptureNode { .. }
-            | Op::CaptureChanged { .. }
-            | Op::CaptureDone { .. } => {}
-            Op::CaptureBegin { .. } => self.captures += 1,
-            Op::CaptureEnd { .. } => self.captures = self.captures.saturating_sub(1),
+            Op::CaptureRecord { .. } | Op::CaptureWait { .. } | Op::CaptureNode { .. } => {}
+            Op::CaptureStart { stream, .. } if !self.captures.contains(stream) => self.captures.push(*stream),
+            // All that is said of the start of a capture whose stream has no name.
+            Op::CaptureChanged { .. } if self.captures.is_empty() => self.captures.push(StreamId::NONE),
+            Op::CaptureStart { .. } | Op::CaptureChanged { .. } => {}
+            Op::CaptureDone { stream } => self.captures.retain(|open| open != stream),
             _ => self.interrupt(thread),
         }
     }
@@ -83,13 +82,23 @@ impl EarlyFreeWatch {
         }
     }
 
+    /// A kernel was launched on a stream. One that works is not captured: the end of a capture that
+    /// failed is not told.
+    #[inline]
+    pub fn launched(&mut self, thread: ThreadId, stream: StreamId) {
+        self.interrupt(thread);
+        if !self.captures.is_empty() {
+            self.captures.retain(|open| *open != stream && !open.is_none());
+        }
+    }
+
     /// A block is freed. `view`: the order as seen from its own stream now.
     pub fn freed(&mut self, info: &Allocation, home: Home, memory: &mut Allocations, view: &View<'_>, site: Site) {
         let mut records = self.records.remove(&site.thread).unwrap_or_default();
         if self.without_events {
             records.clear();
         }
-        if self.captures > 0 || self.blocks.len() >= MOST {
+        if !self.captures.is_empty() || self.blocks.len() >= MOST {
             return;
         }
         let all = whole(info, view.epoch, site);

@@ -226,8 +226,8 @@ pub(crate) unsafe fn blocks<const A: u64, const B: u64>(_at: u64, _len: u64) -> 
 }
 
 /// This processor has all of them in one form.
-pub(crate) fn is_older_call(_number: i64) -> bool {
-    false
+pub(crate) fn arguments_of_older_call(_number: i64) -> usize {
+    0
 }
 
 /// The body of a wrapper that jumps to the driver's function in a slot; `$find` gets the function's

@@ -241,35 +241,35 @@ pub(crate) unsafe fn blocks<const A: u64, const B: u64>(at: u64, len: u64) -> [u
     unsafe { std::mem::transmute(sums) }
 }
 
-/// Whether this is a system call that passes addresses and that younger processors have in another
-/// form only.
-pub(crate) fn is_older_call(number: i64) -> bool {
-    matches!(
-        number,
+/// Up to which argument a system call that younger processors have in another form only may pass
+/// addresses; 0: none.
+pub(crate) fn arguments_of_older_call(number: i64) -> usize {
+    match number {
         libc::SYS_open
-            | libc::SYS_creat
-            | libc::SYS_stat
-            | libc::SYS_lstat
-            | libc::SYS_access
-            | libc::SYS_readlink
-            | libc::SYS_unlink
-            | libc::SYS_rename
-            | libc::SYS_link
-            | libc::SYS_symlink
-            | libc::SYS_mkdir
-            | libc::SYS_rmdir
-            | libc::SYS_chmod
-            | libc::SYS_chown
-            | libc::SYS_utime
-            | libc::SYS_utimes
-            | libc::SYS_poll
-            | libc::SYS_select
-            | libc::SYS_pipe
-            | libc::SYS_epoll_wait
-            | libc::SYS_time
-            | libc::SYS_getdents
-            | libc::SYS_arch_prctl
-    )
+        | libc::SYS_creat
+        | libc::SYS_access
+        | libc::SYS_unlink
+        | libc::SYS_mkdir
+        | libc::SYS_rmdir
+        | libc::SYS_chmod
+        | libc::SYS_chown
+        | libc::SYS_poll
+        | libc::SYS_pipe
+        | libc::SYS_time => 1,
+        libc::SYS_stat
+        | libc::SYS_lstat
+        | libc::SYS_readlink
+        | libc::SYS_rename
+        | libc::SYS_link
+        | libc::SYS_symlink
+        | libc::SYS_utime
+        | libc::SYS_utimes
+        | libc::SYS_epoll_wait
+        | libc::SYS_getdents
+        | libc::SYS_arch_prctl => 2,
+        libc::SYS_select => 5,
+        _ => 0,
+    }
 }
 
 /// The body of a wrapper that jumps to the driver's function in a slot; `$find` gets the function's

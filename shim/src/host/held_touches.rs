@@ -23,8 +23,6 @@ use crate::stack::native::is_readable_range;
 
 const ENTRIES: usize = 96;
 const RUNS: usize = 12;
-/// Single touches of one run that are logged one by one.
-const MOST_SINGLE: u32 = 512;
 
 /// Addresses at one distance from each other.
 #[derive(Clone, Copy)]
@@ -382,13 +380,9 @@ fn tell(place: &Place, run: &Run, touches: bool, frames: &Frames, each: &mut imp
     if place.met != 0 {
         each(&Op::WaitsMet { watch: place.met }, place.thread, frames);
     }
-    let mut touch = |start: u64, end: u64| {
-        let region = Region::linear(start, end - start);
-        each(&Op::HostTouch { region, writes, atomic, polled: false, func }, place.thread, frames);
+    let region = match run.stride.unsigned_abs() {
+        stride if run.count == 1 || stride <= width => Region::linear(lowest, highest - lowest),
+        stride => Region::pitched(lowest, width, run.count, stride),
     };
-    if run.count == 1 || run.stride.unsigned_abs() <= width {
-        touch(lowest, highest);
-    } else {
-        (0..run.count.min(MOST_SINGLE)).for_each(|index| touch(at(index), at(index).saturating_add(width)));
-    }
+    each(&Op::HostTouch { region, writes, atomic, polled: false, func }, place.thread, frames);
 }

@@ -28,8 +28,10 @@ const COUNTERS: usize = 1024;
 /// of them while there is time, the second afterwards.
 const STEPS: u32 = 64;
 const FEW_STEPS: u32 = 2;
-/// Steps of a run before it has to be sparing (at some 10 to 20 microseconds each).
+/// Steps of a run before it has to be sparing (at some 10 to 20 microseconds each): of the first
+/// touches of each page, and of those in loops over a page that come after them.
 const MANY: u64 = 1 << 15;
+const MANY_IN_LOOPS: u64 = 1 << 15;
 /// Calls into the kernel whose buffers are known at a time.
 const GIVEN: usize = 64;
 /// Pages that may become mappings of their own.
@@ -139,6 +141,9 @@ static TABLE: Table = Table {
 #[unsafe(link_section = "streamsan_state")]
 pub static OPEN_PAGES: AtomicU32 = AtomicU32::new(0);
 static STEPPED: AtomicU64 = AtomicU64::new(0);
+static STEPPED_IN_LOOPS: AtomicU64 = AtomicU64::new(0);
+/// How often a page was left open because it had been stepped over too often.
+static LEFT_OPEN: AtomicU64 = AtomicU64::new(0);
 static SPARING: AtomicBool = AtomicBool::new(false);
 /// Nothing is held any more; holds that were asked for since, and one.
 static ENDED: AtomicU64 = AtomicU64::new(0);
@@ -172,6 +177,19 @@ fn protect(start: u64, end: u64, level: Level) -> bool {
 /// Pages may remain mappings of their own from now on.
 pub fn be_sparing() {
     SPARING.store(true, Ordering::Relaxed);
+}
+
+/// How often a page was left open for its touches were too many.
+pub fn left_open() -> u64 {
+    LEFT_OPEN.load(Ordering::Relaxed)
+}
+
+/// Whether a thread may step over this touch of a page, which is the page's so many-th.
+fn may_step(count: u32) -> bool {
+    let (steps, most) = if count > STEPS { (&STEPPED_IN_LOOPS, MANY_IN_LOOPS) } else { (&STEPPED, MANY) };
+    let may = count <= FEW_STEPS || steps.load(Ordering::Relaxed) < most;
+    if may { steps } else { &LEFT_OPEN }.fetch_add(1, Ordering::Relaxed);
+    may
 }
 
 /// How many pieces of work were not watched because nothing is held any more.
@@ -430,12 +448,10 @@ pub fn holds(start: u64, end: u64, writes: bool) -> bool {
 pub fn open(address: u64, step: bool) -> bool {
     let page = address & !(page_size() - 1);
     with_pages(|pages| {
-        let most = if STEPPED.load(Ordering::Relaxed) < MANY { STEPS } else { FEW_STEPS };
-        if !step || pages.count(page) > most {
+        if !step || !may_step(pages.count(page)) {
             pages.open(page, Why::Call);
             return false;
         }
-        STEPPED.fetch_add(1, Ordering::Relaxed);
         match pages.opened(page) {
             Some(OpenPage { why: Why::Stepped(threads), .. }) => *threads += 1,
             Some(_) => return false,

@@ -153,6 +153,7 @@ impl Core {
             ),
             (page_protection::LOST.load(Ordering::Relaxed), "touches of host memory"),
             (holds::ended(), "touches of host memory that kernels use in place, after too many pages"),
+            (holds::left_open(), "touches of a page of host memory, until the next call, after many of them"),
             (unwatched::missed(), "touches of host memory where stacks, locks or protections of the program lie"),
             (guard::SKIPPED.load(Ordering::Relaxed), "calls made inside a hook (by a signal handler)"),
             (others, "functions looked up in a second driver (dlmopen, another library in front of it)"),

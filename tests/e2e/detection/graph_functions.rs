@@ -11,9 +11,9 @@ fn check(file: &str, host: impl Fn(&Value) -> bool) -> Option<usize> {
 }
 
 /// The same with more options, and with words for the program.
-fn check_with(file: &str, options: &[&str], words: &[&str], host: impl Fn(&Value) -> bool) -> Option<usize> {
-    let program = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17"])?;
-    let name = [&[file][..], options].concat().join("-").replace('/', "-");
+pub(super) fn check_with(file: &str, options: &[&str], words: &[&str], host: impl Fn(&Value) -> bool) -> Option<usize> {
+    let program = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17", "-lrt"])?;
+    let name = [&[file][..], options, words].concat().join("-").replace('/', "-");
     let json = build::scratch(&name).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--host-accesses"]);
     command.args(options).arg("--json").arg(&json).arg("--").arg(&program).args(words);

@@ -6,6 +6,7 @@ pub mod exact;
 mod graph_events;
 mod graph_functions;
 mod host_order;
+mod host_syncs;
 mod in_place;
 mod instrumented;
 mod ipc;

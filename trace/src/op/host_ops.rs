@@ -115,10 +115,10 @@ macro_rules! host_ops {
         end: u64,
     }
 
-    /// A library reads or writes bytes for the host (MPI): during the call, or as a request that it
-    /// works on beside the host.
+    /// A library reads or writes bytes for the host (MPI, cuFile): during the call, as a request
+    /// that it works on beside the host, or in the order of a stream.
     162 HostTransfer {
-        /// The request; [`StreamId::NONE`]: during the call.
+        /// The request, or the stream; [`StreamId::NONE`]: during the call.
         request: StreamId,
         /// Which bytes.
         region: Region,

@@ -46,7 +46,7 @@ impl Submissions {
     ) {
         coverage.ops += 1;
         if torch {
-            self.early_free.interrupt(origin.thread);
+            self.early_free.launched(origin.thread, stream);
             self.handovers.observe(origin, epoch);
         }
         self.history.launch(stream, kernel, origin, epoch);

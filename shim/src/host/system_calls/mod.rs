@@ -7,9 +7,11 @@
 //! what bypasses the C library (`io_uring`, raw system calls).
 //!
 //! [`structures`], [`paths`], [`queues`] and [`settings`] have the functions that pass structures,
-//! paths and lists, [`mappings`] those after which pages belong to the program for good: it changes
-//! their mapping, has a stack there, or the C library keeps its own state there.
+//! paths and lists, [`choices`] those with commands, [`mappings`] those after which pages belong to
+//! the program for good: it changes their mapping, has a stack there, or the C library keeps its
+//! own state there.
 
+pub mod choices;
 pub mod mappings;
 pub mod opening;
 pub mod paths;
@@ -52,6 +54,8 @@ enum Buffer {
     Number,
     /// What some arguments point to.
     Pieces(&'static [Piece]),
+    /// What the arguments point to that there are, as one of them decides.
+    Chosen(fn(&[usize; 6]) -> &'static [Piece]),
     /// As [`Buffer::Plain`], and what more arguments point to.
     PlainAnd(&'static [Piece]),
     /// Which pages the program takes for itself.
@@ -112,6 +116,7 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
             (0..args[2].min(MOST)).for_each(|i| message(args[1].saturating_add(i * size_of::<libc::mmsghdr>())));
         }
         Buffer::Number => {
+            let rest = [args[1], args[2], args[3], args[4], args[5], 0];
             let (kind, writes) = match args[0] as i64 {
                 libc::SYS_read | libc::SYS_pread64 | libc::SYS_recvfrom => (Buffer::Plain, true),
                 libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => (Buffer::Plain, false),
@@ -120,11 +125,12 @@ fn make_accessible(kind: Buffer, writes: bool, args: [usize; 6]) {
                 libc::SYS_recvmsg => (Buffer::Message, true),
                 libc::SYS_sendmsg => (Buffer::Message, false),
                 libc::SYS_getrandom => (Buffer::First, true),
-                number => (Buffer::Pieces(pieces::by_number(number)), true),
+                number => (Buffer::Pieces(choices::by_number(number, &rest)), true),
             };
-            make_accessible(kind, writes, [args[1], args[2], args[3], args[4], args[5], 0]);
+            make_accessible(kind, writes, rest);
         }
         Buffer::Pieces(pieces) => pieces.iter().for_each(|piece| piece.open(&args)),
+        Buffer::Chosen(choose) => choose(&args).iter().for_each(|piece| piece.open(&args)),
         Buffer::PlainAnd(pieces) => {
             make_accessible(Buffer::Plain, writes, args);
             make_accessible(Buffer::Pieces(pieces), writes, args);

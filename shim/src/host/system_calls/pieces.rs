@@ -1,8 +1,7 @@
 //! What arguments of functions point to.
 //!
-//! Owns the ways to say it, and the same of system calls by their numbers.
-
-use crate::arch;
+//! Owns the ways to say it. Which arguments a call has at all may depend on one of them:
+//! [`super::choices`].
 
 use super::opening::{concerns, open_pages, readable, touch};
 
@@ -82,6 +81,12 @@ pub(super) const PEER: &[Piece] = &[opens(4, of::<libc::sockaddr_storage>()), op
 pub(super) const DESTINATION: &[Piece] = &[sized(4, 5)];
 
 impl Piece {
+    /// Which argument points there.
+    #[cfg(test)]
+    pub(super) fn argument(&self) -> usize {
+        self.argument
+    }
+
     /// Makes it accessible; an access is recorded where it is certain.
     pub(super) fn open(&self, args: &[usize; 6]) {
         let start = args[self.argument];
@@ -138,77 +143,5 @@ fn open_texts(start: usize) {
             0 => return,
             text => open_text(text),
         }
-    }
-}
-
-/// What any of the arguments of a system call may point to.
-const ANY: &[Piece] = &[opens(0, PAGE), opens(1, PAGE), opens(2, PAGE), opens(3, PAGE), opens(4, PAGE)];
-
-/// Whether arguments of a system call may be addresses, and it is none that this library makes
-/// itself: that one works on pages as they are.
-fn passes_addresses(number: i64) -> bool {
-    let is_usual = matches!(
-        number,
-        libc::SYS_getrusage
-            | libc::SYS_gettimeofday
-            | libc::SYS_clock_getres
-            | libc::SYS_clock_nanosleep
-            | libc::SYS_prlimit64
-            | libc::SYS_sysinfo
-            | libc::SYS_times
-            | libc::SYS_statfs
-            | libc::SYS_fstatfs
-            | libc::SYS_getcpu
-            | libc::SYS_capget
-            | libc::SYS_capset
-            | libc::SYS_get_mempolicy
-            | libc::SYS_set_mempolicy
-            | libc::SYS_mbind
-            | libc::SYS_move_pages
-            | libc::SYS_pselect6
-            | libc::SYS_epoll_ctl
-            | libc::SYS_epoll_pwait
-            | libc::SYS_renameat
-            | libc::SYS_renameat2
-            | libc::SYS_linkat
-            | libc::SYS_fchmodat
-            | libc::SYS_utimensat
-            | libc::SYS_getxattr
-            | libc::SYS_setxattr
-            | libc::SYS_sched_getattr
-            | libc::SYS_sched_setattr
-            | libc::SYS_perf_event_open
-            | libc::SYS_keyctl
-            | libc::SYS_add_key
-            | libc::SYS_bpf
-    );
-    is_usual || arch::is_older_call(number)
-}
-
-/// What the arguments of a system call point to that a program makes by its number.
-pub(super) fn by_number(number: i64) -> &'static [Piece] {
-    const STAT: usize = of::<libc::stat>();
-    match number {
-        libc::SYS_futex => const { &[opens(0, of::<u32>()), opens(3, of::<libc::timespec>()), opens(4, of::<u32>())] },
-        libc::SYS_getdents64 => const { &[sized(1, 2)] },
-        libc::SYS_openat | libc::SYS_faccessat | libc::SYS_mkdirat | libc::SYS_unlinkat => const { &[path(1)] },
-        libc::SYS_newfstatat => const { &[path(1), writes(2, STAT)] },
-        libc::SYS_fstat => const { &[writes(1, STAT)] },
-        libc::SYS_statx => const { &[path(1), writes(4, of::<libc::statx>())] },
-        libc::SYS_getcwd => const { &[sized(0, 1)] },
-        libc::SYS_readlinkat => const { &[path(1), sized(2, 3)] },
-        libc::SYS_wait4 => const { &[writes(1, of::<i32>()), opens(3, of::<libc::rusage>())] },
-        libc::SYS_waitid => const { &[opens(2, of::<libc::siginfo_t>()), opens(4, of::<libc::rusage>())] },
-        libc::SYS_execve => const { &[path(0), texts(1), texts(2)] },
-        libc::SYS_nanosleep => const { &[reads(0, of::<libc::timespec>()), opens(1, of::<libc::timespec>())] },
-        libc::SYS_clock_gettime => const { &[writes(1, of::<libc::timespec>())] },
-        libc::SYS_ppoll => const { &[items(0, 1, of::<libc::pollfd>()), opens(2, of::<libc::timespec>())] },
-        libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity => const { &[sized(2, 1)] },
-        libc::SYS_ioctl | libc::SYS_fcntl => const { &[opens(2, PAGE)] },
-        libc::SYS_prctl => const { &[opens(1, PAGE)] },
-        libc::SYS_pipe2 => const { &[writes(0, of::<[i32; 2]>())] },
-        libc::SYS_uname => const { &[writes(0, of::<libc::utsname>())] },
-        number if passes_addresses(number) => ANY,
-        _ => const { &[] },
     }
 }

@@ -16,9 +16,7 @@ passing! {
     msgctl c"msgctl" [opens(2, PAGE)];
     semop c"semop" [items(1, 2, of::<libc::sembuf>())];
     semtimedop c"semtimedop" [items(1, 2, of::<libc::sembuf>()), opens(3, of::<libc::timespec>())];
-    semctl c"semctl" [opens(3, PAGE)];
     shmctl c"shmctl" [opens(2, PAGE)];
-    mq_open c"mq_open" [path(0), opens(3, of::<libc::mq_attr>())];
     mq_unlink c"mq_unlink" [path(0)];
     mq_send c"mq_send" [sized(1, 2)];
     mq_timedsend c"mq_timedsend" [sized(1, 2), opens(4, of::<libc::timespec>())];

@@ -177,10 +177,6 @@ passing! {
     sendfile64 c"sendfile64" [writes(2, of::<i64>())];
     splice c"splice" [opens(1, of::<i64>()), opens(3, of::<i64>())];
     copy_file_range c"copy_file_range" [opens(1, of::<i64>()), opens(3, of::<i64>())];
-    ioctl c"ioctl" [opens(2, PAGE)];
-    fcntl c"fcntl" [opens(2, PAGE)];
-    fcntl64 c"fcntl64" [opens(2, PAGE)];
-    __fcntl c"__fcntl" [opens(2, PAGE)];
     // Time.
     nanosleep c"nanosleep" [reads(0, of::<libc::timespec>()), opens(1, of::<libc::timespec>())];
     __nanosleep c"__nanosleep" [reads(0, of::<libc::timespec>()), opens(1, of::<libc::timespec>())];
@@ -228,7 +224,6 @@ passing! {
     prlimit64 c"prlimit64" [opens(2, of::<libc::rlimit>()), opens(3, of::<libc::rlimit>())];
     sched_getaffinity c"sched_getaffinity" [sized(2, 1)];
     sched_setaffinity c"sched_setaffinity" [sized(2, 1)];
-    prctl c"prctl" [opens(1, PAGE)];
     getresuid c"getresuid" [writes(0, of::<u32>()), writes(1, of::<u32>()), writes(2, of::<u32>())];
     getresgid c"getresgid" [writes(0, of::<u32>()), writes(1, of::<u32>()), writes(2, of::<u32>())];
     getgroups c"getgroups" [opens(0, PAGE), opens(1, PAGE)];
