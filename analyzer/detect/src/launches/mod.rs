@@ -19,4 +19,5 @@ pub mod effects;
 pub(crate) mod held_files;
 pub mod image_reader;
 pub mod kernel_code;
+mod known_kernel;
 pub(crate) mod param_mask;
