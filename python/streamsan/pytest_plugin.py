@@ -18,6 +18,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 INNER = "STREAMSAN_PYTEST_INNER"
+# Names the JSON report that this plugin reads itself: see `cuda_required.rs`.
+READ_BY_CALLER = "STREAMSAN_JSON_READ_BY_CALLER"
 
 
 def pytest_addoption(parser):
@@ -51,11 +53,13 @@ def pytest_cmdline_main(config):
     options, wanted = _without_json(shlex.split(config.getoption("streamsan_args")))
     with tempfile.TemporaryDirectory(prefix="streamsan-pytest-") as folder:
         report = os.path.join(folder, "report.json")
-        # The report here is not one that the user asked for, so it does not ask for CUDA work.
-        allowed = [] if wanted or _requires_cuda(options) else ["--no-require-cuda"]
-        command = [program, "run", "--json", report, "--error-exitcode", "0"] + allowed + options
+        command = [program, "run", "--json", report, "--error-exitcode", "0"] + options
         command += ["--", sys.executable, "-m", "pytest"] + list(config.invocation_params.args)
-        code = subprocess.run(command, env=dict(os.environ, **{INNER: "1"})).returncode
+        environment = dict(os.environ, **{INNER: "1"})
+        if not wanted:
+            # A report that the user has not asked for does not ask for CUDA work.
+            environment[READ_BY_CALLER] = report
+        code = subprocess.run(command, env=environment).returncode
         try:
             with open(report) as file:
                 findings = [f for f in json.load(file)["findings"] if f.get("verdict") == "fails"]
@@ -85,15 +89,6 @@ def pytest_cmdline_main(config):
 def _runs_no_test(config):
     """Whether pytest only says something: a list of tests, of fixtures, of markers."""
     return any(config.getoption(name, False) for name in ("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "help"))
-
-
-def _requires_cuda(options):
-    """Whether a run without CUDA work fails by default: in CI, or for a report file (see ``--require-cuda``)."""
-    services = ("CI", "TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION")
-    if any(os.environ.get(name, "") not in ("", "0", "false") for name in services):
-        return True
-    reports = {"--" + name for name in ("json", "sarif", "html", "junit", "parquet", "code-quality", "markdown")}
-    return any(word.split("=")[0] in reports for word in options)
 
 
 def _without_json(words):

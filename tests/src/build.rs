@@ -2,6 +2,7 @@
 //! and command. What CUDA's compiler makes outlives the target folder.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -41,20 +42,22 @@ pub fn keep_bytecode(command: &mut Command) -> &mut Command {
     command.env_remove("PYTHONDONTWRITEBYTECODE").env("PYTHONPYCACHEPREFIX", folder)
 }
 
-/// The version of the compilers: of CUDA's the time at which `scripts/toolkit` installed it, of the
-/// system's size and time of its file.
-fn compilers() -> Vec<(PathBuf, u64, i64)> {
-    let stamps = std::fs::read_dir(product::root().join(".toolkit")).into_iter().flatten().flatten();
-    let stamps = stamps.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/.ready-"));
+/// The version of the compilers: of CUDA's what `scripts/toolkit` installed, by the names of its
+/// stamps (their times are those of the checkout, and each has hundreds of programs to compile), of
+/// the system's size and time of its file.
+fn compilers() -> (BTreeSet<OsString>, Option<(PathBuf, u64, i64)>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let gcc = std::env::split_paths(&path).map(|folder| folder.join("g++")).find(|file| file.exists());
-    let mut found: Vec<PathBuf> = stamps.chain(gcc).collect();
-    found.sort();
-    let version = |file: PathBuf| {
+    let gcc = std::env::split_paths(&path).map(|folder| folder.join("g++")).find_map(|file| {
         let of = std::fs::metadata(&file).ok()?;
         Some((file, of.size(), of.mtime()))
-    };
-    found.into_iter().filter_map(version).collect()
+    });
+    (installed_versions(&product::root().join(".toolkit")), gcc)
+}
+
+/// The names of the stamps in a folder that `scripts/toolkit` filled.
+fn installed_versions(toolkit: &Path) -> BTreeSet<OsString> {
+    let entries = std::fs::read_dir(toolkit).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy().starts_with(".ready-")).collect()
 }
 
 /// A source and the files that it includes by quoted names, and these, as far as they are found
@@ -315,4 +318,24 @@ pub fn sanitized_program(file: &Path, extra: &[&str]) -> Result<PathBuf, String>
 /// What the assembler reads so that instrumented code asks in line.
 pub fn asked_inline() -> PathBuf {
     product::root().join("include/streamsan_inline.s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_toolkit_that_was_installed_again_is_the_same_and_another_version_is_not() {
+        let [first, again, newer] = ["first", "again", "newer"].map(|name| scratch(&format!("toolkit-{name}")));
+        for (folder, stamp, day) in [(&first, ".ready-13.0", 1), (&again, ".ready-13.0", 2), (&newer, ".ready-13.1", 1)]
+        {
+            let file = File::create(folder.join(stamp)).expect("a stamp");
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(day * 86_400)).expect("a time");
+            std::fs::create_dir(folder.join("lib")).expect("a folder");
+        }
+        let versions = installed_versions(&first);
+        assert_eq!(versions, BTreeSet::from([".ready-13.0".into()]));
+        assert_eq!(versions, installed_versions(&again));
+        assert_ne!(versions, installed_versions(&newer));
+    }
 }

@@ -23,7 +23,7 @@ pub enum Hazard {
 
 impl Hazard {
     /// The name that reports and JSON use.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::ReadAfterWrite => "read-after-write",
             Self::WriteAfterWrite => "write-after-write",

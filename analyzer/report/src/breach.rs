@@ -6,6 +6,7 @@
 use crate::finding::{GateStatus, Side};
 use crate::fingerprint::{Identity, text_of};
 use crate::gate::forbidden::RuleKind;
+use crate::model::Sightings;
 use detect::confidence::Confidence;
 use serde::{Deserialize, Serialize};
 use settings::FailOn;
@@ -54,24 +55,16 @@ impl Breach {
     }
 
     /// Adds one to a list, or to the one there that is the same.
-    pub(crate) fn merge(list: &mut Vec<Self>, one: Self) {
-        let Some(known) = list.iter_mut().find(|known| known.identity == one.identity && known.rule == one.rule) else {
-            list.push(one);
-            return;
-        };
-        known.count += one.count;
-        for (process, count) in one.processes.iter().zip(&one.occurrences) {
-            match (known.processes.last(), known.occurrences.last_mut()) {
-                (Some(last), Some(sum)) if last == process => *sum += count,
-                _ => {
-                    known.processes.push(*process);
-                    known.occurrences.push(*count);
-                }
-            }
+    pub(crate) fn merge(list: &mut Vec<Self>, mut one: Self) {
+        match list.iter_mut().find(|known| known.identity == one.identity && known.rule == one.rule) {
+            Some(known) => known.sightings().add(&one.sightings()),
+            None => list.push(one),
         }
-        crate::model::join(&mut known.ranges, &one.ranges);
-        let fresh: Vec<String> = one.programs.into_iter().filter(|name| !known.programs.contains(name)).collect();
-        known.programs.extend(fresh);
+    }
+
+    fn sightings(&mut self) -> Sightings<'_> {
+        let Self { count, processes, occurrences, ranges, programs, .. } = self;
+        Sightings { count, processes, occurrences, ranges, programs }
     }
 }
 

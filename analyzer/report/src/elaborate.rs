@@ -6,7 +6,7 @@
 use crate::call_site::{self, place, site, site_frame};
 use crate::doubt::{Measuring, parameter};
 use crate::fingerprint::identity;
-use crate::model::{Actor, AllocationInfo, Finding, GateStatus, Inside, Side, StreamName};
+use crate::model::{Actor, AllocationInfo, Finding, Inside, Side, StreamName};
 use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
@@ -115,19 +115,14 @@ impl Elaborator<'_> {
         let previous_allocation = other.as_ref().map(|o| self.memory(o));
         let is_tensor = allocation.as_ref().is_some_and(|memory| memory.kind == MemoryWord::Tensor);
         let synchronisation = self.synchronisation(raw, &previous, &access, is_tensor);
+        let kind = match &allocation {
+            Some(memory) if race.freed_early && memory.kind == MemoryWord::Tensor => {
+                FindingKind::FreedWithoutRecordStream
+            }
+            _ if race.freed_early => FindingKind::FreedWhileUsed,
+            _ => FindingKind::Race,
+        };
         let mut finding = Finding {
-            identity: Default::default(),
-            fingerprint: String::new(),
-            standing: GateStatus::New,
-            hazard: race.hazard,
-            kind: match &allocation {
-                Some(memory) if race.freed_early && memory.kind == MemoryWord::Tensor => {
-                    FindingKind::FreedWithoutRecordStream
-                }
-                _ if race.freed_early => FindingKind::FreedWhileUsed,
-                _ => FindingKind::Race,
-            },
-            confidence: race.confidence,
             weakness: race.weakness,
             established: established(&race.previous, &race.access),
             doubts: self.doubts(race, raw.count > 1),
@@ -142,21 +137,13 @@ impl Elaborator<'_> {
             count: raw.count,
             pid: self.names.process.pid,
             origin: self.names.process.name(),
-            processes: Vec::new(),
-            occurrences: Vec::new(),
             ranges: self.ranges(raw.regions.as_slice()),
-            programs: Vec::new(),
-            access,
-            previous,
             allocation,
             previous_allocation,
             from: from.wrapping_sub(base),
             to: to.wrapping_sub(base),
-            synchronisation,
-            in_kernel: None,
-            stale: None,
             scene: self.scene(&raw.around),
-            cause: String::new(),
+            ..Finding::new(kind, race.hazard, race.confidence, [access, previous], synchronisation)
         };
         finding.identity = identity(&finding);
         finding

@@ -4,6 +4,7 @@
 
 use crate::doubt::Doubt;
 use crate::fingerprint::Identity;
+use crate::model::Sightings;
 use crate::neighbourhood::Scene;
 use crate::words::{Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, LaneKind, MemoryWord, Verb};
 use detect::confidence::{Confidence, Weakness};
@@ -403,6 +404,55 @@ impl Side {
 }
 
 impl Finding {
+    /// Two sides that conflict, of one process that is not known yet and not seen before. What else
+    /// a maker knows it fills in; the rest is given when the report is put together.
+    pub fn new(
+        kind: FindingKind,
+        hazard: Hazard,
+        confidence: Confidence,
+        [access, previous]: [Side; 2],
+        synchronisation: Synchronisation,
+    ) -> Self {
+        Self {
+            identity: Identity::default(),
+            fingerprint: String::new(),
+            standing: GateStatus::New,
+            hazard,
+            kind,
+            confidence,
+            weakness: None,
+            established: Established::Exact,
+            doubts: Vec::new(),
+            latent: false,
+            host: false,
+            internal: false,
+            count: 1,
+            pid: 0,
+            origin: String::new(),
+            processes: Vec::new(),
+            occurrences: Vec::new(),
+            ranges: access.own_ranges(),
+            programs: Vec::new(),
+            from: access.from,
+            to: access.to,
+            access,
+            previous,
+            allocation: None,
+            previous_allocation: None,
+            synchronisation,
+            in_kernel: None,
+            stale: None,
+            scene: Scene::default(),
+            cause: String::new(),
+        }
+    }
+
+    /// Where and how often it was seen.
+    pub(crate) fn sightings(&mut self) -> Sightings<'_> {
+        let Self { count, processes, occurrences, ranges, programs, .. } = self;
+        Sightings { count, processes, occurrences, ranges, programs }
+    }
+
     /// The name of what is broken, for formats with rules: that of the hazard, or of the kind where
     /// a kind is a rule of its own.
     pub(crate) fn rule(&self) -> &'static str {

@@ -301,39 +301,94 @@ pub fn merge_finding(findings: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// Adds a finding, or merges it with the one at this place.
-pub(crate) fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, finding: Finding) {
+pub(crate) fn merge_into(findings: &mut Vec<Finding>, same: Option<usize>, mut finding: Finding) {
     let Some(first) = same.and_then(|same| findings.get_mut(same)) else {
         findings.push(finding);
         return;
     };
-    let count = first.count + finding.count;
-    let mut processes = std::mem::take(&mut first.processes);
-    let mut occurrences = std::mem::take(&mut first.occurrences);
-    for (process, count) in finding.processes.iter().zip(&finding.occurrences) {
-        match (processes.last(), occurrences.last_mut()) {
-            (Some(last), Some(sum)) if last == process => *sum += count,
-            _ => {
-                processes.push(*process);
-                occurrences.push(*count);
-            }
-        }
-    }
-    let mut ranges = std::mem::take(&mut first.ranges);
-    join(&mut ranges, &finding.ranges);
-    let mut programs = std::mem::take(&mut first.programs);
-    programs.extend(finding.programs.iter().filter(|name| !programs.contains(name)).cloned().collect::<Vec<_>>());
+    first.sightings().add(&finding.sightings());
     if first.confidence < finding.confidence {
+        first.sightings().swap(finding.sightings());
         *first = finding;
     }
-    first.count = count;
-    first.programs = programs;
-    first.ranges = ranges;
-    first.processes = processes;
-    first.occurrences = occurrences;
 }
 
-/// Adds the ranges of another process or program, each list once.
-pub(crate) fn join(ranges: &mut Vec<Vec<String>>, more: &[Vec<String>]) {
-    let fresh: Vec<Vec<String>> = more.iter().filter(|names| !ranges.contains(names)).cloned().collect();
-    ranges.extend(fresh);
+/// Where and how often a race or a broken rule was seen, while those of several processes and
+/// programs become one.
+pub(crate) struct Sightings<'a> {
+    pub count: &'a mut u64,
+    /// Indices into the report's list, and the times in each.
+    pub processes: &'a mut Vec<u32>,
+    pub occurrences: &'a mut Vec<u64>,
+    pub ranges: &'a mut Vec<Vec<String>>,
+    pub programs: &'a mut Vec<String>,
+}
+
+impl Sightings<'_> {
+    /// Adds those of the same finding in another process or program.
+    pub(crate) fn add(self, other: &Sightings<'_>) {
+        *self.count += *other.count;
+        for (process, count) in other.processes.iter().zip(other.occurrences.iter()) {
+            match (self.processes.last(), self.occurrences.last_mut()) {
+                (Some(last), Some(sum)) if last == process => *sum += count,
+                _ => {
+                    self.processes.push(*process);
+                    self.occurrences.push(*count);
+                }
+            }
+        }
+        join(self.ranges, other.ranges);
+        join(self.programs, other.programs);
+    }
+
+    /// Exchanges them with those of another finding.
+    pub(crate) fn swap(self, other: Sightings<'_>) {
+        std::mem::swap(self.count, other.count);
+        std::mem::swap(self.processes, other.processes);
+        std::mem::swap(self.occurrences, other.occurrences);
+        std::mem::swap(self.ranges, other.ranges);
+        std::mem::swap(self.programs, other.programs);
+    }
+}
+
+/// Adds what is not there yet.
+fn join<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
+    let fresh: Vec<T> = more.iter().filter(|one| !list.contains(one)).cloned().collect();
+    list.extend(fresh);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Count, processes, times in each, ranges, programs.
+    type Seen = (u64, Vec<u32>, Vec<u64>, Vec<Vec<String>>, Vec<String>);
+
+    fn of(seen: &mut Seen) -> Sightings<'_> {
+        let (count, processes, occurrences, ranges, programs) = seen;
+        Sightings { count, processes, occurrences, ranges, programs }
+    }
+
+    fn seen(processes: &[(u32, u64)], ranges: &[&str], programs: &[&str]) -> Seen {
+        let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let count = processes.iter().map(|(_, count)| count).sum();
+        let (processes, occurrences) = processes.iter().copied().unzip();
+        (count, processes, occurrences, ranges.iter().map(|name| texts(&[name])).collect(), texts(programs))
+    }
+
+    #[test]
+    fn one_process_counts_once_and_each_range_and_program_stands_once() {
+        let mut first = seen(&[(0, 2), (1, 1)], &["step", "epoch"], &["a"]);
+        let mut more = seen(&[(1, 4), (2, 1)], &["epoch", "load"], &["a", "b"]);
+        of(&mut first).add(&of(&mut more));
+        assert_eq!(first, seen(&[(0, 2), (1, 5), (2, 1)], &["step", "epoch", "load"], &["a", "b"]));
+    }
+
+    #[test]
+    fn what_is_exchanged_is_all_of_it() {
+        let (mut first, mut second) = (seen(&[(0, 2)], &["step"], &["a"]), seen(&[(7, 1)], &[], &["b"]));
+        let before = (first.clone(), second.clone());
+        of(&mut first).swap(of(&mut second));
+        assert_eq!((second, first), before);
+    }
 }

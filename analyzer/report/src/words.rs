@@ -30,7 +30,7 @@ macro_rules! words {
             const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The word.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
         }

@@ -3,12 +3,20 @@
 //! Owns the rule: what the user said; else a run whose report is written to a file, or which runs
 //! under continuous integration, must have checked something. A gate that is attached to nothing
 //! would be green for ever.
+//!
+//! A tool that starts StreamSan and reads the JSON report itself (pytest's plugin) names that file
+//! in [`READ_BY_CALLER`]: the user has not asked for it.
 
 use crate::Options;
+use std::ffi::OsStr;
 use std::fmt;
+use system::file_name::FileName;
 
 /// Variables that continuous integration sets: most services, Azure Pipelines, Jenkins, TeamCity.
 const VARIABLES: [&str; 4] = ["CI", "TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION"];
+
+/// The variable that names a file of `--json` that no user has asked for.
+const READ_BY_CALLER: &str = "STREAMSAN_JSON_READ_BY_CALLER";
 
 /// Why a run that made no use of CUDA fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,10 +46,18 @@ impl Options {
         let is_set = |name: &&&str| {
             std::env::var_os(name).is_some_and(|value| !["", "0", "false"].iter().any(|off| value == *off))
         };
-        self.cuda_required_under(VARIABLES.iter().find(is_set).copied())
+        let read_by_caller = std::env::var_os(READ_BY_CALLER);
+        self.cuda_required_under(VARIABLES.iter().find(is_set).copied(), read_by_caller.as_deref())
     }
 
-    fn cuda_required_under(&self, integration: Option<&'static str>) -> Option<CudaRequired> {
+    /// The same, with the variable of an integration that is set, and the JSON that is read by the
+    /// caller.
+    fn cuda_required_under(
+        &self,
+        integration: Option<&'static str>,
+        read_by_caller: Option<&OsStr>,
+    ) -> Option<CudaRequired> {
+        let is_callers = |name: &str, file: &FileName| name == "json" && Some(file.as_os_str()) == read_by_caller;
         let reports = [
             ("json", &self.json),
             ("sarif", &self.sarif),
@@ -56,7 +72,8 @@ impl Options {
             Some(false) => None,
             None if self.shim.off => None,
             None => {
-                let written = reports.iter().find(|(_, file)| file.is_some());
+                let written =
+                    reports.iter().find(|(name, file)| file.as_ref().is_some_and(|file| !is_callers(name, file)));
                 let asked = written.map(|(option, _)| CudaRequired::Report(option));
                 asked.or(integration.map(CudaRequired::Integration))
             }
@@ -82,7 +99,23 @@ mod tests {
         ] {
             let mut options = Options::default();
             assert_eq!(options.read_env(text.as_bytes()), [""; 0]);
-            assert_eq!(options.cuda_required_under(ci), required, "{text} {ci:?}");
+            assert_eq!(options.cuda_required_under(ci, None), required, "{text} {ci:?}");
+        }
+    }
+
+    #[test]
+    fn json_that_the_caller_reads_asks_for_nothing_and_all_else_does() {
+        for (text, ci, required) in [
+            ("json=mine", None, None),
+            ("json=mine:sarif=s", None, Some(CudaRequired::Report("sarif"))),
+            ("sarif=mine", None, Some(CudaRequired::Report("sarif"))),
+            ("json=other", None, Some(CudaRequired::Report("json"))),
+            ("json=mine", Some("CI"), Some(CudaRequired::Integration("CI"))),
+            ("json=mine:require-cuda", None, Some(CudaRequired::Asked)),
+        ] {
+            let mut options = Options::default();
+            assert_eq!(options.read_env(text.as_bytes()), [""; 0]);
+            assert_eq!(options.cuda_required_under(ci, Some(OsStr::new("mine"))), required, "{text} {ci:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `streamsan coverage`: which functions of the driver are modelled.
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{failed, print, readable};
 use crate::tools::function_coverage;
 use settings::exit_code::Ending;
@@ -13,7 +13,7 @@ pub(crate) struct CoverageArgs {
     #[arg(value_name = "FILE")]
     file: Option<FileName>,
     #[command(flatten)]
-    pub(super) options: Given<0>,
+    _options: Takes<0>,
 }
 
 /// Prints the listing.

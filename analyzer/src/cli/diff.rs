@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{print, wrong};
 use report::escape::harmless;
 use report::gate::baseline::check_version;
@@ -29,7 +29,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "NEW", required = true)]
     new: String,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Diff as u16 }>,
+    _options: Takes<{ options::Command::Diff as u16 }>,
 }
 
 /// The findings of a report by fingerprint.

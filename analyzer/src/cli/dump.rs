@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trace::file::{FileError, LATE};
 use trace::{Op, Record};
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{failed, print_failed, readable};
 use ingest::recorded;
 use settings::exit_code::Ending;
@@ -22,7 +22,7 @@ pub(crate) struct DumpArgs {
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
     #[command(flatten)]
-    pub(super) options: Given<0>,
+    _options: Takes<0>,
 }
 
 /// Prints them.

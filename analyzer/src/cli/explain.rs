@@ -1,6 +1,6 @@
 //! `streamsan explain`: what the kernels of a file read and write, or what a kind of finding is.
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{print, unreadable, wrong};
 use crate::tools::explain::{Asked, describe};
 use report::format::finding_pages::{kinds, page};
@@ -22,7 +22,7 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "KERNEL")]
     kernel: Option<String>,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Explain as u16 }>,
+    _options: Takes<{ options::Command::Explain as u16 }>,
 }
 
 /// Prints it.

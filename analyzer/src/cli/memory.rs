@@ -1,6 +1,6 @@
 //! `streamsan memory`: the allocations of a trace.
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{prepare, print, readable, unreadable};
 use crate::cli::outputs::StandardOutput;
 use crate::tools;
@@ -16,7 +16,7 @@ pub(crate) struct MemoryArgs {
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Memory as u16 }>,
+    _options: Takes<{ options::Command::Memory as u16 }>,
 }
 
 /// Reads the trace and writes what it has.

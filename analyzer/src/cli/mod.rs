@@ -28,7 +28,7 @@ mod timeline;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use arguments::{AnyGiven, Given, commands, config, error, lenient};
+use arguments::{Given, Takes, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use grammar::{completions, man};
@@ -55,7 +55,7 @@ struct Cli {
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
     #[command(flatten)]
-    options: Given<RUN>,
+    _options: Takes<RUN>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -136,7 +136,7 @@ fn parsed(args: &[OsString]) -> clap::Command {
 struct Line {
     command: Command,
     /// What was given, in its order.
-    given: AnyGiven,
+    given: Given,
 }
 
 /// What a command line comes to instead of a command.
@@ -155,22 +155,15 @@ fn parse(args: &[OsString]) -> Result<Line, Ended> {
         _ => Ended::Wrong(error::line(&error, name_of(args))),
     })?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Ended::Wrong(error::line(&error, name_of(args))))?;
-    let before = cli.options.any();
-    let mut command = match cli.command {
+    let command = match cli.command {
         Some(command) => command,
         None if cli.program.is_empty() => {
             return Err(Ended::Wrong("streamsan needs a program to run; try 'streamsan --help'".to_owned()));
         }
         None => Command::Run(run::RunArgs::of(cli.program)),
     };
-    let mut own = command.take_given();
-    // Commands that take no options declare none; the parser understands them all the same.
-    if let (None, Some((_, words))) = (command.kind().1, matches.subcommand()) {
-        own = Given::<RUN>::from_arg_matches(words)
-            .map_err(|error| Ended::Wrong(error::line(&error, name_of(args))))?
-            .any();
-    }
-    let given = before.then(own);
+    let own = matches.subcommand().map_or_else(Given::default, |(_, words)| Given::of(words));
+    let given = Given::of(&matches).then(own);
     Ok(Line { command, given })
 }
 
@@ -204,29 +197,6 @@ impl Command {
             Self::AttachRing(_) => return ("attach-ring", None),
         };
         (of.name(), Some(of))
-    }
-
-    /// The options behind its word.
-    fn take_given(&mut self) -> AnyGiven {
-        match self {
-            Self::Run(args) => std::mem::take(&mut args.options).any(),
-            Self::Hunt(args) => std::mem::take(&mut args.options).any(),
-            Self::Record(args) => std::mem::take(&mut args.options).any(),
-            Self::Check(args) => std::mem::take(&mut args.options).any(),
-            Self::Diff(args) => std::mem::take(&mut args.options).any(),
-            Self::Excess(args) => std::mem::take(&mut args.options).any(),
-            Self::Explain(args) => std::mem::take(&mut args.options).any(),
-            Self::Timeline(args) => std::mem::take(&mut args.options).any(),
-            Self::Memory(args) => std::mem::take(&mut args.options).any(),
-            Self::Dump(args) => std::mem::take(&mut args.options).any(),
-            Self::Coverage(args) => std::mem::take(&mut args.options).any(),
-            Self::Fleet(_)
-            | Self::Init(_)
-            | Self::Doctor(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::AttachRing(_) => AnyGiven::default(),
-        }
     }
 }
 

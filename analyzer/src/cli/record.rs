@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::wrong;
 use super::run;
 use settings::Options;
@@ -16,7 +16,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Record as u16 }>,
+    _options: Takes<{ options::Command::Record as u16 }>,
 }
 
 /// Runs the program and writes the trace.

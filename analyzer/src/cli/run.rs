@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{
     Outside, analysis_options, early, failed, finish, note_required, prepare, quoted_name, recorder, report, wrong,
 };
@@ -47,13 +47,13 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, value_name = "SECONDS")]
     time_limit: Option<u64>,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Run as u16 }>,
+    _options: Takes<{ options::Command::Run as u16 }>,
 }
 
 impl RunArgs {
     /// This program.
     pub(crate) fn of(program: Vec<OsString>) -> Self {
-        Self { program, interpreter: None, outcome: None, time_limit: None, options: Given::default() }
+        Self { program, interpreter: None, outcome: None, time_limit: None, _options: Takes }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{analysis_options, failed, prepare, readable, unreadable, wrong};
 use crate::cli::outputs::StandardOutput;
 use crate::tools::timeline::{Drawn, draw};
@@ -24,7 +24,7 @@ pub(crate) struct TimelineArgs {
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Timeline as u16 }>,
+    _options: Takes<{ options::Command::Timeline as u16 }>,
 }
 
 /// Draws into a file, or to standard output. A regular file is replaced when the drawing is

@@ -148,8 +148,8 @@ def test_again(ordered):
     assert!(junit.contains(r#"failures="3""#), "{junit}");
 }
 
-/// A run without CUDA passes unless the user has asked for a report, or CI runs it. Pytest lists tests
-/// without running one.
+/// A run without CUDA passes unless the user has asked for a report, or CI runs it. Pytest's lists
+/// run no test.
 #[test]
 fn tests_without_cuda_pass() {
     let Some(python) = python() else { return };

@@ -32,7 +32,7 @@ pub(super) fn put(program: &Path, into: &Path) -> PathBuf {
     into.to_path_buf()
 }
 
-fn script(into: &Path, text: &str) {
+pub(super) fn script(into: &Path, text: &str) {
     std::fs::create_dir_all(into.parent().expect("a folder")).expect("a folder");
     std::fs::write(into, text).expect("written");
     std::fs::set_permissions(into, std::fs::Permissions::from_mode(0o755)).expect("ours");
@@ -47,13 +47,13 @@ pub(super) fn hunt(options: &[&str], folder: &Path) -> Command {
     command
 }
 
-fn read(file: &Path) -> Value {
+pub(super) fn read(file: &Path) -> Value {
     let text = std::fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
 /// The outcome in the row of a program.
-fn row<'a>(ended: &'a Ended, name: &str) -> &'a str {
+pub(super) fn row<'a>(ended: &'a Ended, name: &str) -> &'a str {
     let line = ended.err.lines().find(|line| line.split_whitespace().next() == Some(name));
     let line = line.unwrap_or_else(|| panic!("no row for {name}: {}", ended.err));
     let rest = line[name.len()..].trim_start();
@@ -323,83 +323,6 @@ fn an_interruption_ends_the_programs_and_leaves_the_table_so_far() {
     assert!(!runs(&hangs), "it was not ended");
 }
 
-/// What CTest 4 answers for the tests of [`ctest_folder`], shortened.
-fn answer(folder: &Path) -> String {
-    let at = folder.display();
-    let directory = format!(r#"{{ "name": "WORKING_DIRECTORY", "value": "{at}" }}"#);
-    let test = |name: &str, command: &str, more: &str| {
-        format!(r#"{{ "name": "{name}", {command} "properties": [{more} {directory}] }}"#)
-    };
-    let command = |words: &str| format!(r#""command": [{words}],"#);
-    let tests = [
-        test("racy", &command(&format!(r#""{at}/racy""#)), r#"{ "name": "ENVIRONMENT", "value": ["HUNTED=x y"] },"#),
-        test("ordered", &command(&format!(r#""{at}/ordered", "an argument""#)), ""),
-        test("hangs", &command(&format!(r#""{at}/hangs""#)), r#"{ "name": "TIMEOUT", "value": 1.0 },"#),
-        test("skips", &command(&format!(r#""{at}/skips""#)), r#"{ "name": "SKIP_RETURN_CODE", "value": 77 },"#),
-        test("off", &command(&format!(r#""{at}/racy""#)), r#"{ "name": "DISABLED", "value": true },"#),
-        test("unbuilt", "", ""),
-    ];
-    format!(r#"{{ "kind": "ctestInfo", "tests": [{}], "version": {{ "major": 1, "minor": 0 }} }}"#, tests.join(", "))
-}
-
-/// A build folder with tests, and helpers that are none.
-fn ctest_folder(name: &str) -> PathBuf {
-    let root = build::scratch(name);
-    let folder = root.join("build");
-    for (name, ways) in [("racy", "RACY"), ("ordered", "ORDERED"), ("skips", "SKIPS"), ("helper", "RACY")] {
-        put(&hunted(&[ways]), &folder.join(name));
-    }
-    put(&hunted(&["ORDERED", "HANGS"]), &folder.join("hangs"));
-    let at = folder.display();
-    let text = format!(
-        "add_test([=[racy]=] \"{at}/racy\")\n\
-         set_tests_properties([=[racy]=] PROPERTIES ENVIRONMENT \"HUNTED=x y\")\n\
-         add_test([=[ordered]=] \"{at}/ordered\" \"an argument\")\n\
-         add_test([=[hangs]=] \"{at}/hangs\")\n\
-         set_tests_properties([=[hangs]=] PROPERTIES TIMEOUT \"1\")\n\
-         subdirs(\"inner\")\n\
-         add_test([=[unbuilt]=] \"{at}/nowhere\")\n"
-    );
-    std::fs::write(folder.join("CTestTestfile.cmake"), text).expect("written");
-    let inner = format!(
-        "add_test([=[skips]=] \"{at}/skips\")\n\
-         set_tests_properties([=[skips]=] PROPERTIES SKIP_RETURN_CODE \"77\")\n\
-         add_test([=[off]=] \"{at}/racy\")\n\
-         set_tests_properties([=[off]=] PROPERTIES DISABLED \"TRUE\")\n"
-    );
-    std::fs::create_dir_all(folder.join("inner")).expect("a folder");
-    std::fs::write(folder.join("inner/CTestTestfile.cmake"), inner).expect("written");
-    root
-}
-
-/// Hunts for the tests of CTest; `path`: what stands before the search path.
-fn ctest_hunt(root: &Path, path: &Path) {
-    let json = root.join("report.json");
-    let mut command = hunt(&["--json", json.to_str().expect("text")], root);
-    let old = std::env::var("PATH").unwrap_or_default();
-    let ended = end(command.env("PATH", format!("{}:{old}", path.display())));
-    assert_eq!(ended.code(), Some(66), "{}", ended.err);
-    for (name, outcome) in [
-        ("racy", "findings"),
-        ("ordered", "clean"),
-        ("hangs", "timed out"),
-        ("skips", "skipped"),
-        ("off", "skipped"),
-        ("unbuilt", "not checked"),
-    ] {
-        assert_eq!(row(&ended, name), outcome, "{}", ended.err);
-    }
-    assert!(ended.err.contains("streamsan: HUNT: 6 programs: "), "the helper is no test: {}", ended.err);
-    let report = read(&json);
-    let of = |name: &str| {
-        let programs = report["programs"].as_array().expect("programs");
-        programs.iter().find(|p| p["name"] == name).expect("it").clone()
-    };
-    assert_eq!(of("ordered")["command"][1], "an argument");
-    let said = Path::new(of("racy")["output"].as_str().expect("a folder")).join("stdout");
-    assert_eq!(std::fs::read_to_string(said).expect("kept"), "done: x y\n");
-}
-
 #[test]
 fn jobs_share_a_hunt_and_what_was_not_clean_runs_again() {
     let folder = build::scratch("hunt-selection");
@@ -438,33 +361,6 @@ fn jobs_share_a_hunt_and_what_was_not_clean_runs_again() {
     std::fs::write(report, "{}").expect("written");
     let ended = end(&mut hunt(&["--rerun-failed", report], &folder));
     assert!(ended.code() == Some(2) && ended.err.contains("is no report of a hunt"), "{}", ended.err);
-}
-
-#[test]
-fn tests_are_run_as_ctest_lists_them() {
-    let root = ctest_folder("hunt-ctest");
-    let tools = build::scratch("hunt-ctest-tools");
-    std::fs::write(tools.join("answer"), answer(&root.canonicalize().expect("there").join("build"))).expect("written");
-    let text = "#!/bin/sh\n[ \"$*\" = --show-only=json-v1 ] && [ -e CTestTestfile.cmake ] && exec cat \"$(dirname \"$0\")/answer\"\nexit 1\n";
-    script(&tools.join("ctest"), text);
-    ctest_hunt(&root, &tools);
-    // Its answer is of no use: what can be seen is taken, with a note.
-    script(&tools.join("ctest"), "#!/bin/sh\necho 'cannot find it' >&2\nexit 1\n");
-    let old = std::env::var("PATH").unwrap_or_default();
-    let ended = end(hunt(&["--list"], &root).env("PATH", format!("{}:{old}", tools.display())));
-    assert!(
-        ended.err.contains("NOTE: ctest in ") && ended.err.contains("cannot find it; executables"),
-        "{}",
-        ended.err
-    );
-    assert_eq!(ended.out.lines().filter(|line| line.starts_with("executable  build/")).count(), 5, "{}", ended.out);
-}
-
-#[test]
-fn tests_are_run_as_the_real_ctest_lists_them() {
-    if Command::new("ctest").arg("--version").output().is_ok_and(|said| said.status.success()) {
-        ctest_hunt(&ctest_folder("hunt-ctest-real"), Path::new("/usr/bin"));
-    }
 }
 
 #[test]

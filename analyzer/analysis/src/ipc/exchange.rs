@@ -20,7 +20,7 @@ use detect::state::names::TorchUse;
 use report::doubt::{self, Doubt};
 use report::mend::api::Api;
 use report::mend::lines;
-use report::model::{AllocationInfo, Finding, GateStatus, MendingLines, Outcome, Side, Synchronisation, merge_finding};
+use report::model::{AllocationInfo, Finding, MendingLines, Outcome, Side, Synchronisation, merge_finding};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -344,37 +344,19 @@ impl Exchange {
         let from = a.start.max(p.start);
         let to = a.end.min(p.end).max(from);
         let kernel = |s: &Side| s.kernel.is_some();
+        let (hazard, confidence) = (found.race.hazard, found.race.confidence);
+        let synchronisation = advice(&previous, &access, (earlier, later), hazard, found.signals);
         let mut finding = Finding {
-            identity: Default::default(),
-            fingerprint: String::new(),
-            standing: GateStatus::New,
-            hazard: found.race.hazard,
-            kind: FindingKind::Race,
-            confidence: found.race.confidence,
             weakness: found.race.weakness,
             established: if kernel(&access) || kernel(&previous) { Established::Code } else { Established::Call },
-            doubts: doubt::between(found.race.confidence, [why_access, why_previous], found.signals),
-            latent: false,
-            host: false,
-            internal: false,
+            doubts: doubt::between(confidence, [why_access, why_previous], found.signals),
             count: found.count,
-            occurrences: Vec::new(),
-            ranges: access.own_ranges(),
-            programs: Vec::new(),
-            in_kernel: None,
-            stale: None,
-            scene: Default::default(),
-            cause: String::new(),
             pid: later.pid,
             origin: later.name.clone(),
-            processes: Vec::new(),
-            synchronisation: advice(&previous, &access, (earlier, later), found.race.hazard, found.signals),
-            access,
-            previous,
             allocation,
-            previous_allocation: None,
             from: from.wrapping_sub(BASE),
             to: to.wrapping_sub(BASE),
+            ..Finding::new(FindingKind::Race, hazard, confidence, [access, previous], synchronisation)
         };
         finding.identity = report::fingerprint::identity(&finding);
         Some(finding)

@@ -20,5 +20,6 @@ pub mod effects;
 pub(crate) mod held_files;
 pub mod image_reader;
 pub mod kernel_code;
+mod known_kernel;
 pub(crate) mod param_layout;
 pub(crate) mod param_mask;

@@ -14,6 +14,7 @@ pub mod finding_pages;
 pub mod html;
 mod in_kernel_text;
 pub mod json;
+mod no_race_text;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub(crate) mod programs;

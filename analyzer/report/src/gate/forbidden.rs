@@ -33,7 +33,7 @@ impl RuleKind {
     }
 
     /// The name in files: where a race has its hazard.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::DefaultStream => "forbidden-default-stream",
             Self::Sync => "forbidden-sync",

@@ -7,10 +7,8 @@ use crate::call_site::{site, site_frame};
 use crate::elaborate::{Elaborator, called};
 use crate::finding::DYNAMIC;
 use crate::fingerprint;
-use crate::model::{
-    Actor, Finding, GateStatus, InKernel, MendingLines, SharedArray, Side, Synchronisation, ThreadPlace,
-};
-use crate::words::{Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, Verb};
+use crate::model::{Actor, Finding, InKernel, MendingLines, SharedArray, Side, Synchronisation, ThreadPlace};
+use crate::words::{Api, FindingKind, KernelCode, KernelGrade, KernelScope, Verb};
 use detect::confidence::{Confidence, Weakness};
 use detect::inside::RawInside;
 use detect::memory::Precision;
@@ -80,37 +78,16 @@ impl Elaborator<'_> {
             launches: raw.launches,
             graph: self.frames(raw.site.launched).to_vec(),
         };
+        let synchronisation = advice(race.remedy, &previous, &access, &in_kernel);
+        let sides = [access, previous].map(|side| Side { from, to: from + 1, ..side });
         let mut finding = Finding {
-            identity: Default::default(),
-            fingerprint: String::new(),
-            standing: GateStatus::New,
-            hazard,
-            kind: FindingKind::RaceInsideKernel,
-            confidence,
             weakness,
-            established: Established::Exact,
-            doubts: Vec::new(),
-            latent: false,
-            host: false,
-            internal: false,
             count: raw.count,
             pid: self.names.process.pid,
             origin: self.names.process.name(),
-            processes: Vec::new(),
-            occurrences: Vec::new(),
-            ranges: access.own_ranges(),
-            programs: Vec::new(),
-            synchronisation: advice(race.remedy, &previous, &access, &in_kernel),
-            access: Side { from, to: from + 1, ..access },
-            previous: Side { from, to: from + 1, ..previous },
             allocation: raw.allocation.as_ref().map(|a| self.memory(a)),
-            previous_allocation: None,
-            from,
-            to: from + 1,
             in_kernel: Some(in_kernel),
-            stale: None,
-            scene: Default::default(),
-            cause: String::new(),
+            ..Finding::new(FindingKind::RaceInsideKernel, hazard, confidence, sides, synchronisation)
         };
         finding.identity = fingerprint::in_kernel(&finding);
         finding

@@ -7,7 +7,7 @@ use crate::call_site::site;
 use crate::doubt::{Doubt, of_stale_memory};
 use crate::elaborate::Elaborator;
 use crate::fingerprint;
-use crate::model::{Actor, Finding, GateStatus, MendingLines, Side, StaleMemory, Synchronisation};
+use crate::model::{Actor, Finding, MendingLines, Side, StaleMemory, Synchronisation};
 use crate::words::{Api, DoubtSide, Established, FindingKind, MemoryWord};
 use detect::memory::{Access, AccessKind, Cause, Exclusion, Extent, Site};
 use detect::race::Hazard;
@@ -44,40 +44,18 @@ pub fn finding(elaborator: &mut Elaborator<'_>, raw: &RawStale) -> Finding {
     // Measurements of the node say nothing here: it touches memory that is not there.
     let of_bytes = elaborator.doubt_of(DoubtSide::Access, &raw.access, raw.count > 1);
     doubts.extend(of_bytes.map(|doubt| Doubt { settle: Vec::new(), ..doubt }));
+    let hazard = if raw.access.kind.writes() { Hazard::WriteAfterWrite } else { Hazard::ReadAfterWrite };
+    let synchronisation = advice(raw, (&access, &previous), &stale, allocation.kind);
     let mut finding = Finding {
-        identity: Default::default(),
-        fingerprint: String::new(),
-        standing: GateStatus::New,
-        hazard: match raw.access.kind.writes() {
-            true => Hazard::WriteAfterWrite,
-            false => Hazard::ReadAfterWrite,
-        },
-        kind: FindingKind::StaleGraphMemory,
-        confidence: raw.confidence,
         weakness: raw.weakness,
         established: if is_kernel { Established::Code } else { Established::Call },
         doubts,
-        latent: false,
-        host: false,
-        internal: false,
         count: raw.count,
         pid: elaborator.names.process.pid,
         origin: elaborator.names.process.name(),
-        processes: Vec::new(),
-        occurrences: Vec::new(),
-        ranges: access.own_ranges(),
-        programs: Vec::new(),
-        synchronisation: advice(raw, (&access, &previous), &stale, allocation.kind),
-        from: access.from,
-        to: access.to,
-        access,
-        previous,
         allocation: Some(allocation),
-        previous_allocation: None,
-        in_kernel: None,
         stale: Some(stale),
-        scene: Default::default(),
-        cause: String::new(),
+        ..Finding::new(FindingKind::StaleGraphMemory, hazard, raw.confidence, [access, previous], synchronisation)
     };
     finding.identity = fingerprint::stale_graph(&finding);
     finding

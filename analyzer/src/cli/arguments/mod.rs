@@ -1,10 +1,11 @@
 //! The options of the table as arguments of clap.
 //!
-//! Owns how a row becomes an argument ([`Given`]), the wider grammar that the parser accepts
-//! ([`lenient`]), and the order in which options from several places are applied. Which options
-//! there are is the table's, what a value means is the crate `options`'.
+//! Owns how a row becomes an argument ([`Takes`]), what was given of it ([`Given`]), the wider
+//! grammar that the parser accepts ([`lenient`]), and the order in which options from several
+//! places are applied. Which options there are is the table's, what a value means is the crate
+//! `options`'.
 //!
-//! Help, man page and completions show the arguments as [`Given`] declares them: a switch has one
+//! Help, man page and completions show the arguments as [`Takes`] declares them: a switch has one
 //! name, a command has only what it takes. The parser accepts more, so that `--stacks=no`,
 //! `--no-sim` and an option of another command are understood before they are refused.
 
@@ -29,22 +30,36 @@ enum Written {
     Value(OsString),
 }
 
-/// The options of a command line, in their order. The parameter: the command that declares them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Given<const COMMAND: u16>(Vec<(&'static Row, Written)>);
-
-impl<const COMMAND: u16> Given<COMMAND> {
-    /// The same, whatever command has declared them.
-    pub(crate) fn any(self) -> AnyGiven {
-        AnyGiven(self.0)
-    }
-}
+/// Declares the options that a command takes: the parameter. What was given is read by
+/// [`Given::of`], as the parser accepts more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Takes<const COMMAND: u16>;
 
 /// Options of a command line, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct AnyGiven(Vec<(&'static Row, Written)>);
+pub(crate) struct Given(Vec<(&'static Row, Written)>);
 
-impl AnyGiven {
+impl Given {
+    /// Those behind the word of one command, or before it.
+    pub(crate) fn of(matches: &ArgMatches) -> Self {
+        let mut found: Vec<(usize, &'static Row, Written)> = Vec::new();
+        for row in ROWS {
+            // Only the wider grammar has these; an argument of the command's own has another id.
+            let values = matches.try_get_raw(&id(row)).ok().flatten().into_iter().flatten();
+            let places = || matches.try_contains_id(&id(row)).unwrap_or(false).then(|| matches.indices_of(&id(row)));
+            for (place, value) in places().flatten().into_iter().flatten().zip(values) {
+                let written = if value == ABSENT { Written::On } else { Written::Value(value.to_owned()) };
+                found.push((place, row, written));
+            }
+            if matches.try_contains_id(&no(row)).unwrap_or(false) {
+                let places = matches.indices_of(&no(row)).into_iter().flatten();
+                found.extend(places.map(|place| (place, row, Written::Off)));
+            }
+        }
+        found.sort_by_key(|(place, ..)| *place);
+        Self(found.into_iter().map(|(_, row, written)| (row, written)).collect())
+    }
+
     /// These, then those.
     pub(crate) fn then(mut self, more: Self) -> Self {
         self.0.extend(more.0);
@@ -96,7 +111,7 @@ pub(crate) fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(
     })
 }
 
-impl<const COMMAND: u16> clap::Args for Given<COMMAND> {
+impl<const COMMAND: u16> clap::Args for Takes<COMMAND> {
     fn augment_args(command: clap::Command) -> clap::Command {
         let takes = |row: &&Row| Command::ALL.iter().any(|c| *c as u16 & COMMAND != 0 && row.commands.has(*c));
         command.args(ROWS.iter().filter(takes).map(declared))
@@ -107,28 +122,12 @@ impl<const COMMAND: u16> clap::Args for Given<COMMAND> {
     }
 }
 
-impl<const COMMAND: u16> FromArgMatches for Given<COMMAND> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut found: Vec<(usize, &'static Row, Written)> = Vec::new();
-        for row in ROWS {
-            // Only the wider grammar has these; an argument of the command's own has another id.
-            let values = matches.try_get_raw(&id(row)).ok().flatten().into_iter().flatten();
-            let places = || matches.try_contains_id(&id(row)).unwrap_or(false).then(|| matches.indices_of(&id(row)));
-            for (place, value) in places().flatten().into_iter().flatten().zip(values) {
-                let written = if value == ABSENT { Written::On } else { Written::Value(value.to_owned()) };
-                found.push((place, row, written));
-            }
-            if matches.try_contains_id(&no(row)).unwrap_or(false) {
-                let places = matches.indices_of(&no(row)).into_iter().flatten();
-                found.extend(places.map(|place| (place, row, Written::Off)));
-            }
-        }
-        found.sort_by_key(|(place, ..)| *place);
-        Ok(Self(found.into_iter().map(|(_, row, written)| (row, written)).collect()))
+impl<const COMMAND: u16> FromArgMatches for Takes<COMMAND> {
+    fn from_arg_matches(_matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self)
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
+    fn update_from_arg_matches(&mut self, _matches: &ArgMatches) -> Result<(), clap::Error> {
         Ok(())
     }
 }
@@ -192,7 +191,7 @@ fn taking(row: &'static Row) -> Arg {
 
 /// The grammar that the parser accepts: every option may be repeated (the last one holds), switches
 /// take a value behind `=`, all negations are there, and so are the options of other commands,
-/// which [`AnyGiven::apply`] refuses by name.
+/// which [`Given::apply`] refuses by name.
 pub(crate) fn lenient(command: clap::Command) -> clap::Command {
     let own: Vec<String> = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
     let command = command.mut_args(|arg| {
@@ -221,11 +220,10 @@ mod tests {
     use super::*;
     use options::Id;
 
-    fn given(words: &str) -> Result<AnyGiven, clap::Error> {
-        type Run = Given<{ Command::Run as u16 }>;
+    fn given(words: &str) -> Result<Given, clap::Error> {
+        type Run = Takes<{ Command::Run as u16 }>;
         let command = lenient(<Run as clap::Args>::augment_args(clap::Command::new("run"))).no_binary_name(true);
-        let matches = command.try_get_matches_from(words.split_whitespace())?;
-        Run::from_arg_matches(&matches).map(Given::any)
+        Ok(Given::of(&command.try_get_matches_from(words.split_whitespace())?))
     }
 
     fn options(words: &str) -> Options {
@@ -283,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_command_declares_what_it_takes() {
-        let check = <Given<{ Command::Check as u16 }> as clap::Args>::augment_args(clap::Command::new("check"));
+        let check = <Takes<{ Command::Check as u16 }> as clap::Args>::augment_args(clap::Command::new("check"));
         let names: Vec<&str> = check.get_arguments().filter_map(Arg::get_long).collect();
         assert!(names.contains(&"junit") && !names.contains(&"sim") && !names.contains(&"no-stacks"), "{names:?}");
         assert_eq!(options::find(Id::Json).commands.iter().count(), 5);

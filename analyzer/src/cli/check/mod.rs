@@ -2,7 +2,7 @@
 
 pub(crate) mod fleet;
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{Outside, analysis_options, failed, note_required, prepare, readable, report, write_early, wrong};
 use crate::cli::outputs::StandardOutput;
 use analysis::counterfactual::edits::written::{self, WrittenWait};
@@ -23,7 +23,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<FileName>,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Check as u16 }>,
+    _options: Takes<{ options::Command::Check as u16 }>,
 }
 
 /// Analyses the traces and reports.

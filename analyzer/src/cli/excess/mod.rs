@@ -1,6 +1,6 @@
 //! `streamsan excess`: what the synchronisations of a trace are needed for.
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{analysis_options, failed, prepare, print, readable, unreadable};
 use crate::cli::outputs::StandardOutput;
 use analysis::Analysis;
@@ -21,7 +21,7 @@ pub(crate) struct ExcessArgs {
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Excess as u16 }>,
+    _options: Takes<{ options::Command::Excess as u16 }>,
 }
 
 /// Reads the trace and judges what synchronises.

@@ -8,7 +8,7 @@ mod passed_on;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::arguments::Given;
+use super::arguments::Takes;
 use super::common::{failed, prepare, print, wrong};
 use crate::cli::outputs::StandardOutput;
 use crate::hunt::one::Ran;
@@ -57,7 +57,7 @@ pub(crate) struct HuntArgs {
     #[arg(value_name = "FOLDER", required = true)]
     folder: PathBuf,
     #[command(flatten)]
-    pub(super) options: Given<{ options::Command::Hunt as u16 }>,
+    _options: Takes<{ options::Command::Hunt as u16 }>,
 }
 
 /// Seconds that a program without a limit of its own has.

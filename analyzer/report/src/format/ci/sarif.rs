@@ -17,59 +17,122 @@ use detect::race::Hazard;
 use serde_json::{Map, Value, json};
 use symbols::frame::{Frame, FrameKind};
 
-const RULES: [(Hazard, &str, &str); 3] = [
-    (
-        Hazard::ReadAfterWrite,
-        "StreamRaceReadAfterWrite",
-        "An operation reads memory that an earlier, unfinished operation of another stream may still be writing.",
-    ),
-    (
-        Hazard::WriteAfterWrite,
-        "StreamRaceWriteAfterWrite",
-        "An operation writes memory that an earlier, unfinished operation of another stream may still be writing.",
-    ),
-    (
-        Hazard::WriteAfterRead,
-        "StreamRaceWriteAfterRead",
-        "An operation overwrites memory that an earlier, unfinished operation of another stream may still be reading.",
-    ),
+/// A rule as SARIF describes it.
+struct Rule {
+    /// What findings name it by.
+    id: &'static str,
+    name: &'static str,
+    short: &'static str,
+    full: &'static str,
+    help: &'static str,
+    tags: &'static [&'static str],
+    precision: &'static str,
+}
+
+const RACE_TAGS: &[&str] = &["concurrency", "cuda", "data-race"];
+const CONVENTION_TAGS: &[&str] = &["cuda", "convention"];
+const WAIT: &str =
+    "Order the two operations: record an event after the first one and let the other stream wait for it.";
+
+/// All rules: races between streams, what `--forbid` forbids, races inside kernels, and graphs
+/// whose memory has ended.
+const RULES: [Rule; 8] = [
+    Rule {
+        id: Hazard::ReadAfterWrite.name(),
+        name: "StreamRaceReadAfterWrite",
+        short: "Data race between CUDA streams: read-after-write",
+        full: "An operation reads memory that an earlier, unfinished operation of another stream may still be writing.",
+        help: WAIT,
+        tags: RACE_TAGS,
+        precision: "high",
+    },
+    Rule {
+        id: Hazard::WriteAfterWrite.name(),
+        name: "StreamRaceWriteAfterWrite",
+        short: "Data race between CUDA streams: write-after-write",
+        full: "An operation writes memory that an earlier, unfinished operation of another stream may still be writing.",
+        help: WAIT,
+        tags: RACE_TAGS,
+        precision: "high",
+    },
+    Rule {
+        id: Hazard::WriteAfterRead.name(),
+        name: "StreamRaceWriteAfterRead",
+        short: "Data race between CUDA streams: write-after-read",
+        full: "An operation overwrites memory that an earlier, unfinished operation of another stream may still be reading.",
+        help: WAIT,
+        tags: RACE_TAGS,
+        precision: "high",
+    },
+    Rule {
+        id: RuleKind::DefaultStream.name(),
+        name: "ForbiddenDefaultStream",
+        short: "Forbidden by a rule of the project: default-stream",
+        full: "An operation is on the legacy default stream, which --forbid default-stream forbids.",
+        help: "Pass the stream that the work belongs to.",
+        tags: CONVENTION_TAGS,
+        precision: "very-high",
+    },
+    Rule {
+        id: RuleKind::Sync.name(),
+        name: "ForbiddenSync",
+        short: "Forbidden by a rule of the project: sync",
+        full: "A call makes the host wait, or may make it wait, where --forbid sync forbids it.",
+        help: "Let a stream wait for an event instead, keep allocations for later steps, and copy from pinned memory.",
+        tags: CONVENTION_TAGS,
+        precision: "very-high",
+    },
+    Rule {
+        id: RuleKind::UnnamedStream.name(),
+        name: "ForbiddenUnnamedStream",
+        short: "Forbidden by a rule of the project: unnamed-stream",
+        full: "Work is on a stream that the program has made and not named, which --forbid unnamed-stream forbids.",
+        help: "Name the stream where it is made, with nvtxNameCudaStreamA or nvtxNameCuStreamA.",
+        tags: CONVENTION_TAGS,
+        precision: "very-high",
+    },
+    Rule {
+        id: FindingKind::RaceInsideKernel.name(),
+        name: "RaceInsideKernel",
+        short: "Data race between threads of one kernel",
+        full: "Two threads of one kernel access the same bytes, one of them writes, and nothing orders the two.",
+        help: "Order the two threads: with a barrier of the warp, the block or the grid, or with a release and an acquire.",
+        tags: RACE_TAGS,
+        precision: "very-high",
+    },
+    Rule {
+        id: FindingKind::StaleGraphMemory.name(),
+        name: "StaleGraphMemory",
+        short: "Graph that uses freed memory",
+        full: "A launched graph reads or writes memory that was freed after the graph was made.",
+        help: "Keep the memory as long as the graph is launched, or give the node other memory before the launch.",
+        tags: &["cuda", "use-after-free"],
+        precision: "high",
+    },
 ];
 
-/// The rules of `--forbid`: which, its name, what it forbids, what helps.
-const FORBIDDEN: [(RuleKind, &str, &str, &str); 3] = [
-    (
-        RuleKind::DefaultStream,
-        "ForbiddenDefaultStream",
-        "An operation is on the legacy default stream, which --forbid default-stream forbids.",
-        "Pass the stream that the work belongs to.",
-    ),
-    (
-        RuleKind::Sync,
-        "ForbiddenSync",
-        "A call makes the host wait, or may make it wait, where --forbid sync forbids it.",
-        "Let a stream wait for an event instead, keep allocations for later steps, and copy from pinned memory.",
-    ),
-    (
-        RuleKind::UnnamedStream,
-        "ForbiddenUnnamedStream",
-        "Work is on a stream that the program has made and not named, which --forbid unnamed-stream forbids.",
-        "Name the stream where it is made, with nvtxNameCudaStreamA or nvtxNameCuStreamA.",
-    ),
-];
+/// The place of a rule in the list, for results.
+fn index_of(id: &str) -> usize {
+    RULES.iter().position(|rule| rule.id == id).unwrap_or_default()
+}
 
-/// The rule of races inside kernels: its name, what it says, what helps.
-const IN_KERNEL: (&str, &str, &str) = (
-    "RaceInsideKernel",
-    "Two threads of one kernel access the same bytes, one of them writes, and nothing orders the two.",
-    "Order the two threads: with a barrier of the warp, the block or the grid, or with a release and an acquire.",
-);
-
-/// The rule of graphs that name memory which has ended: its name, what it says, what helps.
-const STALE_GRAPH: (&str, &str, &str) = (
-    "StaleGraphMemory",
-    "A launched graph reads or writes memory that was freed after the graph was made.",
-    "Keep the memory as long as the graph is launched, or give the node other memory before the launch.",
-);
+impl Rule {
+    fn described(&self) -> Value {
+        let mut rule = json!({
+            "id": self.id,
+            "name": self.name,
+            "shortDescription": { "text": self.short },
+            "fullDescription": { "text": self.full },
+            "help": { "text": self.help, "markdown": help_page(self.id) },
+            "defaultConfiguration": { "level": "error" },
+            "properties": { "tags": self.tags, "precision": self.precision },
+        });
+        if let Some(site) = SITE {
+            rule["helpUri"] = page_address(site, self.id).into();
+        }
+        rule
+    }
+}
 
 /// Where the documentation is as a site (`scripts/site`), told when the product is built; without
 /// it, rules name no address.
@@ -93,30 +156,19 @@ impl Sarif {
     }
 
     fn result(&self, f: &Finding, verdict: Verdict) -> Value {
-        let rule = match f.kind {
-            FindingKind::RaceInsideKernel => RULES.len() + FORBIDDEN.len(),
-            FindingKind::StaleGraphMemory => RULES.len() + FORBIDDEN.len() + 1,
-            _ => RULES.iter().position(|(hazard, ..)| *hazard == f.hazard).unwrap_or_default(),
-        };
         let memory = f.allocation.as_ref().map_or(&[][..], |m| &m.stack);
         let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
         let locations: Vec<Value> = place.map(|frame| self.location(frame)).into_iter().collect();
         let mut related = Vec::new();
         for (stack, what) in [(&f.previous.stack[..], "previous access"), (memory, "allocation")] {
             if let Some(frame) = at(stack) {
-                let mut location = self.location(frame);
-                location["id"] = (related.len() + 1).into();
-                location["message"] = json!({ "text": what });
-                related.push(location);
+                related.push(self.related(frame, related.len() + 1, what));
             }
         }
         if f.in_kernel.is_some()
             && let Some(frame) = at(&f.access.launched)
         {
-            let mut location = self.location(frame);
-            location["id"] = (related.len() + 1).into();
-            location["message"] = json!({ "text": "the kernel was launched here" });
-            related.push(location);
+            related.push(self.related(frame, related.len() + 1, "the kernel was launched here"));
         }
         if let Some(stale) = &f.stale {
             let now = stale.now.as_ref().map_or(&[][..], |now| &now.stack);
@@ -126,10 +178,7 @@ impl Sarif {
                 (now, "what is at the address now was allocated here"),
             ] {
                 if let Some(frame) = at(stack) {
-                    let mut location = self.location(frame);
-                    location["id"] = (related.len() + 1).into();
-                    location["message"] = json!({ "text": what });
-                    related.push(location);
+                    related.push(self.related(frame, related.len() + 1, what));
                 }
             }
         }
@@ -143,10 +192,7 @@ impl Sarif {
         let ends = cause.map(|c| [(&c.after, "cause: this has to come first"), (&c.before, "cause: this has to wait")]);
         for (point, what) in ends.into_iter().flatten() {
             if let Some(frame) = at(&point.stack) {
-                let mut location = self.location(frame);
-                location["id"] = (related.len() + 1).into();
-                location["message"] = json!({ "text": what });
-                related.push(location);
+                related.push(self.related(frame, related.len() + 1, what));
             }
         }
         let mut stacks = vec![
@@ -170,7 +216,7 @@ impl Sarif {
         advice.extend(f.doubts.iter().map(|doubt| format!("Not certain: {}.", doubt.sentence())));
         let mut result = json!({
             "ruleId": f.rule(),
-            "ruleIndex": rule,
+            "ruleIndex": index_of(f.rule()),
             "kind": "fail",
             "level": if verdict == Verdict::Passes { "warning" } else { "error" },
             "message": { "text": format!("{}. {}", text::headline(f), advice.join(" ")) },
@@ -198,21 +244,17 @@ impl Sarif {
     }
 
     fn breach(&self, b: &Breach, verdict: Verdict) -> Value {
-        let rule = FORBIDDEN.iter().position(|(kind, ..)| *kind == b.kind).unwrap_or_default();
         let locations: Vec<Value> = at(&b.side.stack).map(|frame| self.location(frame)).into_iter().collect();
         let mut related = Vec::new();
         let made = &b.side.stream.stack[..];
         if let Some(frame) = at(made).filter(|_| b.kind == RuleKind::UnnamedStream) {
-            let mut location = self.location(frame);
-            location["id"] = 1.into();
-            location["message"] = json!({ "text": "the stream was made here" });
-            related.push(location);
+            related.push(self.related(frame, 1, "the stream was made here"));
         }
         let mut stacks = vec![self.stack(&b.side.stack, &b.text)];
         stacks.retain(|stack| stack["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
         let mut result = json!({
             "ruleId": b.kind,
-            "ruleIndex": RULES.len() + rule,
+            "ruleIndex": index_of(b.kind.name()),
             "kind": "fail",
             "level": if verdict == Verdict::Passes { "warning" } else { "error" },
             "message": { "text": format!("{}. Forbidden by --forbid {}.", b.text, b.rule) },
@@ -257,6 +299,14 @@ impl Sarif {
         location.into()
     }
 
+    /// Another place of a result, and what it is.
+    fn related(&self, frame: &Frame, id: usize, what: &str) -> Value {
+        let mut location = self.location(frame);
+        location["id"] = id.into();
+        location["message"] = json!({ "text": what });
+        location
+    }
+
     /// The line inside a kernel that touches the bytes first.
     fn inside(&self, side: &Side, inside: &Inside, id: usize, what: &str) -> Value {
         let mut region = json!({ "startLine": inside.line });
@@ -294,62 +344,6 @@ impl Sarif {
     }
 
     fn whole(&mut self, report: &Report) -> Value {
-        let forbidden = FORBIDDEN.iter().map(|(kind, name, text, help)| {
-            json!({
-                "id": kind.name(),
-                "name": name,
-                "shortDescription": { "text": format!("Forbidden by a rule of the project: {}", kind.word()) },
-                "fullDescription": { "text": text },
-                "help": { "text": help, "markdown": help_page(kind.name()) },
-                "defaultConfiguration": { "level": "error" },
-                "properties": { "tags": ["cuda", "convention"], "precision": "very-high" },
-            })
-        });
-        let (id, (name, text, help)) = (FindingKind::RaceInsideKernel.name(), IN_KERNEL);
-        let in_kernel = json!({
-            "id": id,
-            "name": name,
-            "shortDescription": { "text": "Data race between threads of one kernel" },
-            "fullDescription": { "text": text },
-            "help": { "text": help, "markdown": help_page(id) },
-            "defaultConfiguration": { "level": "error" },
-            "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "very-high" },
-        });
-        let (id, (name, text, help)) = (FindingKind::StaleGraphMemory.name(), STALE_GRAPH);
-        let stale_graph = json!({
-            "id": id,
-            "name": name,
-            "shortDescription": { "text": "Graph that uses freed memory" },
-            "fullDescription": { "text": text },
-            "help": { "text": help, "markdown": help_page(id) },
-            "defaultConfiguration": { "level": "error" },
-            "properties": { "tags": ["cuda", "use-after-free"], "precision": "high" },
-        });
-        let rules: Vec<Value> = RULES
-            .iter()
-            .map(|(hazard, name, text)| {
-                json!({
-                    "id": hazard.name(),
-                    "name": name,
-                    "shortDescription": { "text": format!("Data race between CUDA streams: {}", hazard.name()) },
-                    "fullDescription": { "text": text },
-                    "help": {
-                        "text": "Order the two operations: record an event after the first one and let the other stream wait for it.",
-                        "markdown": help_page(hazard.name()),
-                    },
-                    "defaultConfiguration": { "level": "error" },
-                    "properties": { "tags": ["concurrency", "cuda", "data-race"], "precision": "high" },
-                })
-            })
-            .chain(forbidden)
-            .chain([in_kernel, stale_graph])
-            .map(|mut rule| {
-                if let Some(site) = SITE {
-                    rule["helpUri"] = page_address(site, rule["id"].as_str().unwrap_or_default()).into();
-                }
-                rule
-            })
-            .collect();
         let mut notes: Vec<Value> = Vec::new();
         for line in closing::coverage(report).lines() {
             let level = if line.contains(": ERROR:") { "error" } else { "note" };
@@ -360,7 +354,7 @@ impl Sarif {
                 "name": "StreamSan",
                 "version": env!("CARGO_PKG_VERSION"),
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
+                "rules": RULES.iter().map(Rule::described).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
@@ -441,10 +435,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_hazard_and_each_rule_of_the_user_has_its_own() {
+        let hazards = [Hazard::ReadAfterWrite, Hazard::WriteAfterWrite, Hazard::WriteAfterRead];
+        let races = hazards.map(|hazard| (hazard.name(), "Data race between CUDA streams", hazard.name()));
+        let kinds = [RuleKind::DefaultStream, RuleKind::Sync, RuleKind::UnnamedStream];
+        let forbidden = kinds.map(|kind| (kind.name(), "Forbidden by a rule of the project", kind.word()));
+        for (at, (id, what, which)) in races.into_iter().chain(forbidden).enumerate() {
+            assert_eq!((RULES[at].id, index_of(id)), (id, at));
+            assert_eq!(RULES[at].short, format!("{what}: {which}"));
+        }
+        let inside = [FindingKind::RaceInsideKernel, FindingKind::StaleGraphMemory].map(|kind| index_of(kind.name()));
+        assert_eq!(inside, [6, 7]);
+    }
+
+    #[test]
     fn each_rule_has_a_page() {
-        let rules = RULES.iter().map(|(hazard, ..)| hazard.name()).chain(FORBIDDEN.iter().map(|rule| rule.0.name()));
-        let rules = rules.chain([FindingKind::RaceInsideKernel.name(), FindingKind::StaleGraphMemory.name()]);
-        for rule in rules {
+        for rule in RULES.iter().map(|rule| rule.id) {
             let page = help_page(rule);
             assert!(page.starts_with(&format!("# {rule}\n")) && page.contains("## Mend it"), "{rule}: {page}");
             assert!(!page.contains("../") && !page.contains("## See also"), "{rule}: {page}");

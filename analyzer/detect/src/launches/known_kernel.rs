@@ -1,0 +1,279 @@
+//! A kernel whose code was read: its summary, evaluated for launches.
+//!
+//! Owns the way from the accesses of a summary to effects, as detection names them.
+
+use crate::launches::effects::{
+    Effect, EffectBase, EffectExtent, HeldLock, Launch, MapInMemory, PointerTable, VariableTable,
+};
+use crate::launches::kernel_code::KernelCode;
+use crate::launches::param_layout::ParamLayout;
+use crate::launches::param_mask::ParamUse;
+use crate::memory::AccessKind;
+use device_code::tensor_map::{self, Tensor};
+use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use trace::{LaunchShape, ParamSlot};
+
+/// A kernel that was read.
+pub(super) struct KnownKernel {
+    summary: Arc<Summary>,
+    /// Compute capability (major * 10 + minor) of the device.
+    arch: u32,
+    code: Arc<CodeImage>,
+    layout: ParamLayout,
+    /// [`CodeImage::is_launch_invariant`], computed on first use.
+    fixed: OnceLock<bool>,
+}
+
+impl KernelCode for KnownKernel {
+    fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
+        self.evaluate_noting_use(l, effects, &mut ParamUse::default());
+    }
+
+    fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+        let Some(params) = self.layout.for_code(l.params) else { return self.evaluate_code(l, effects, usage) };
+        let (first, mut used) = (effects.len(), ParamUse::default());
+        self.evaluate_code(&Launch { params: &params, ..*l }, effects, &mut used);
+        effects[first..].iter_mut().for_each(|effect| self.layout.name(effect));
+        usage.also(&used, |bytes| self.layout.in_trace(bytes));
+    }
+
+    fn waits(&self) -> Vec<u32> {
+        self.summary.waits().to_vec()
+    }
+
+    fn recorded_as(&mut self, params: &[ParamSlot]) {
+        self.layout = ParamLayout::new(self.summary.params(), params);
+    }
+
+    fn indirect(&self) -> bool {
+        self.summary.indirect().any()
+    }
+
+    fn indirect_in(&self, effects: &[Effect]) -> bool {
+        // Of a sum of a parameter word and a number out of memory, the word is the pointer if it
+        // can be one. Device memory began above 4 GiB on every driver seen.
+        let pointer = |e: &Effect| matches!(e.base, EffectBase::Maybe(_, value) if value > u64::from(u32::MAX));
+        let stands_for = |e: &Effect| effects.iter().any(|o| (o.at, o.kind) == (e.at, e.kind) && pointer(o));
+        let lost = |e: &Effect| match e.base {
+            EffectBase::Unknown => self.indirect() || !stands_for(e),
+            EffectBase::SomeHandle(_) => self.indirect(),
+            _ => false,
+        };
+        effects.iter().any(lost)
+    }
+
+    fn indirect_gap(&self) -> Option<kernels::Gap> {
+        self.summary.indirect().why
+    }
+
+    fn loss(&self, kind: AccessKind, param: Option<u32>, at: u32) -> Option<kernels::Loss> {
+        let kind = match kind {
+            AccessKind::Read => kernels::AccessKind::Read,
+            AccessKind::Write => kernels::AccessKind::Write,
+            AccessKind::Atomic => kernels::AccessKind::Atomic,
+            AccessKind::AtomicRead => kernels::AccessKind::AtomicRead,
+            AccessKind::AtomicWrite => kernels::AccessKind::AtomicWrite,
+        };
+        let word = param.and_then(|offset| u16::try_from(self.layout.in_code(offset)).ok());
+        catch_unwind(AssertUnwindSafe(|| self.summary.loss(kind, word, at))).ok()?
+    }
+
+    fn identity(&self) -> Option<u64> {
+        let fixed = self.fixed.get_or_init(|| {
+            catch_unwind(AssertUnwindSafe(|| self.code.is_launch_invariant(self.summary.name()))).unwrap_or(false)
+        });
+        fixed.then(|| self.code.hash())
+    }
+
+    fn dependency(&self) -> kernels::Dependency {
+        self.summary.dependency()
+    }
+
+    fn signals(&self) -> bool {
+        self.summary.has_system_fence()
+    }
+
+    fn signals_by(&self) -> Option<Vec<AccessKind>> {
+        match self.summary.system_fences() {
+            kernels::SystemFences::None => Some(Vec::new()),
+            kernels::SystemFences::Releases(kinds) => Some(kinds.iter().map(|kind| kind_of(*kind)).collect()),
+            kernels::SystemFences::Free => None,
+        }
+    }
+
+    fn loads_from_host(&self, bytes: u64) -> bool {
+        self.summary.has_system_loads() && (bytes <= 8 || self.summary.acquires())
+    }
+
+    fn listens(&self) -> bool {
+        let loads = self.summary.instructions().any(|(kind, ..)| kind == kernels::AccessKind::AtomicRead);
+        loads || self.summary.indirect().any()
+    }
+
+    fn copies_in_part(&self) -> bool {
+        self.summary.has_partial_copies()
+    }
+
+    fn relocated(&self) -> u64 {
+        self.summary.relocated()
+    }
+
+    fn keep(&self) {
+        self.summary.keep();
+    }
+}
+
+/// A kind of access, as detection names it.
+fn kind_of(kind: kernels::AccessKind) -> AccessKind {
+    match kind {
+        kernels::AccessKind::Read => AccessKind::Read,
+        kernels::AccessKind::Write => AccessKind::Write,
+        kernels::AccessKind::Atomic => AccessKind::Atomic,
+        kernels::AccessKind::AtomicRead => AccessKind::AtomicRead,
+        kernels::AccessKind::AtomicWrite => AccessKind::AtomicWrite,
+    }
+}
+
+impl KnownKernel {
+    pub(super) fn new(summary: Arc<Summary>, arch: u32, code: Arc<CodeImage>) -> Self {
+        Self { summary, arch, code, layout: ParamLayout::default(), fixed: OnceLock::new() }
+    }
+
+    /// Evaluates a launch whose parameters lie where the code has them.
+    fn evaluate_code(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+        let args = LaunchArgs { grid, block, cluster, shared, params: l.params };
+        let mut accesses = Vec::new();
+        let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
+        if catch_unwind(evaluated).is_err() {
+            accesses.clear();
+            usage.use_everything();
+            // The evaluation panicked, so nothing is known of this launch.
+            effects.push(Effect::failed());
+        }
+        for access in &accesses {
+            self.translate(access, l.params, effects);
+            let (at, bytes) = match access.base {
+                kernels::Base::Word { offset, .. }
+                | kernels::Base::Handle { offset, .. }
+                | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
+                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
+                // Any word may be a handle.
+                kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
+                kernels::Base::Unknown
+                | kernels::Base::Global(_)
+                | kernels::Base::VariableTable { .. }
+                | kernels::Base::Absolute { .. } => (0, 0),
+            };
+            usage.on(at..at + bytes);
+        }
+    }
+
+    /// A word of a lock.
+    fn word(&self, (base, extent): &(kernels::Base, Extent)) -> (EffectBase, EffectExtent) {
+        let (base, origin) = match *base {
+            kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (EffectBase::Absolute(value), value),
+            kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
+            _ => (EffectBase::Unknown, 0),
+        };
+        (base, EffectExtent::of(extent, origin))
+    }
+
+    /// The tensor of a map. The layout of maps is known for this GPU generation only.
+    fn tensor(&self, map: &[u8]) -> Option<Tensor> {
+        if self.arch / 10 == 9 { Tensor::decode(map) } else { None }
+    }
+
+    fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
+        let kind = kind_of(a.kind);
+        if let Some(tiles) = a.tiles.as_deref().filter(|_| !matches!(a.base, kernels::Base::TensorMap { .. })) {
+            // A map in memory: its content is asked for where memory is known.
+            let base = match a.base {
+                kernels::Base::Word { offset, value } => EffectBase::Param(u32::from(offset), value),
+                kernels::Base::Global(symbol) => EffectBase::Global(self.summary.symbol(symbol).into()),
+                _ => EffectBase::Object,
+            };
+            let base = match base {
+                base @ (EffectBase::Param(..) | EffectBase::Global(_)) if self.arch / 10 == 9 && !a.several => {
+                    EffectBase::MapInMemory(Box::new(MapInMemory { base, at: tiles.at, tiles: tiles.clone() }))
+                }
+                _ => EffectBase::Object,
+            };
+            let why = Some(kernels::Reason::Descriptor);
+            let of_map = Effect::new(base, kind, EffectExtent::Unknown);
+            return effects.push(Effect { at: a.at, early: a.early, why, ..of_map });
+        }
+        let (base, origin) = match a.base {
+            kernels::Base::Word { offset, value } if a.several => (EffectBase::Maybe(u32::from(offset), value), value),
+            kernels::Base::Word { offset, value } => (EffectBase::Param(u32::from(offset), value), value),
+            kernels::Base::Absolute { value } => (EffectBase::Absolute(value), value),
+            kernels::Base::Global(symbol) => (EffectBase::Global(self.summary.symbol(symbol).into()), 0),
+            kernels::Base::Handle { offset, value, .. } => (EffectBase::Handle(u32::from(offset), value), 0),
+            kernels::Base::Unknown if is_descriptor(&a.extent) => {
+                // Machine code splits a handle into halves, so the analysis does not name its word.
+                // The handle is still among the parameters, because objects are passed by value.
+                let words = params.chunks_exact(8).enumerate();
+                let word =
+                    |(i, w): (usize, &[u8])| (i as u32 * 8, u64::from_le_bytes(w.try_into().unwrap_or_default()));
+                (EffectBase::SomeHandle(words.map(word).collect()), 0)
+            }
+            kernels::Base::Unknown => (EffectBase::Unknown, 0),
+            kernels::Base::Table { offset, value, lo, stride, count } => {
+                let first = value.wrapping_add_signed(lo);
+                (EffectBase::PointerTable(PointerTable { param: u32::from(offset), value, first, stride, count }), 0)
+            }
+            kernels::Base::VariableTable { symbol, lo, stride, count } => {
+                let (name, first) = (self.summary.symbol(symbol).into(), lo.cast_unsigned());
+                (EffectBase::VariableTable(VariableTable { name, first, stride, count }), 0)
+            }
+            kernels::Base::TensorMap { offset } => {
+                // The map holds the address of its tensor among other fields. The word that points
+                // into an allocation is the address.
+                let from = usize::from(offset);
+                let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
+                let of_tiles = |t: Tensor| Some((t, kernels::Extent::of_tiles(&t, a.tiles.as_deref()?, a.kind)?));
+                if let Some((tensor, extents)) = self.tensor(words).and_then(of_tiles) {
+                    let base = EffectBase::Tensor(u32::from(offset), tensor.address);
+                    let whole = |extent| Effect::new(base.clone(), kind, EffectExtent::of(extent, tensor.address));
+                    effects.extend(extents.iter().map(|e| Effect { at: a.at, early: a.early, ..whole(e) }));
+                    return;
+                }
+                for (i, word) in words.chunks_exact(8).enumerate() {
+                    let value = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                    let base = EffectBase::Tensor(u32::from(offset) + i as u32 * 8, value);
+                    let effect = Effect::new(base, kind, EffectExtent::Unknown);
+                    let why = Some(kernels::Reason::Descriptor);
+                    effects.push(Effect { at: a.at, early: a.early, why, ..effect });
+                }
+                return;
+            }
+        };
+        let bytes = EffectExtent::of(&a.extent, origin);
+        let why = if let Extent::Unknown { reason } = a.extent { Some(reason) } else { None };
+        let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
+        let of = |lock: &kernels::Lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role);
+        let (lock, if_fenced) = (a.lock.as_ref().map(of), a.if_fenced.as_ref().map(of));
+        let &KernelAccess { at, voted, looked_up, selection, early, .. } = a;
+        effects.push(Effect {
+            at,
+            why,
+            constant,
+            voted,
+            looked_up,
+            lock,
+            if_fenced,
+            selection,
+            early,
+            ..Effect::new(base, kind, bytes)
+        });
+    }
+}
+
+/// Whether an access goes through an unknown descriptor.
+fn is_descriptor(extent: &Extent) -> bool {
+    matches!(extent, Extent::Unknown { reason: kernels::Reason::Descriptor })
+}
