@@ -237,7 +237,8 @@ fn colours_only_where_wanted() {
     let coloured = text::report(&plain_race().report(), style, 50);
     assert!(coloured.contains("\x1b[1;31m"));
     assert!(text::wants_color(Color::Auto, true, None, Some("xterm")));
-    assert!(text::wants_color(Color::Auto, true, Some(""), None));
+    assert!(text::wants_color(Color::Auto, true, Some(""), Some("xterm")));
+    assert!(!text::wants_color(Color::Auto, true, Some(""), None));
     assert!(!text::wants_color(Color::Auto, true, Some("1"), None));
     assert!(!text::wants_color(Color::Auto, true, None, Some("dumb")));
     assert!(!text::wants_color(Color::Auto, false, None, None));

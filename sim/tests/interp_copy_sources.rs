@@ -56,10 +56,29 @@ template <bool M> __device__ void loop(int* d) {
         d[(M ? i : i + 1) * N + T] = s[i & 1][T] + 1;
     }
 }
+// Of four words, the copy reads three and fills one: what it fills may be overwritten.
+template <bool M> __device__ void filled(int* d) {
+    __shared__ int s[64][4];
+    __pipeline_memcpy_async(&s[T], &d[4 * T], 16, 4);
+    __pipeline_commit();
+    d[4 * T + (M ? 3 : 2)] = T;
+    __pipeline_wait_prior(0);
+    d[4 * N + T] = s[T][0] + s[T][3];
+}
+// The length differs from thread to thread: the last one reads nothing.
+template <bool M> __device__ void tail(int* d) {
+    __shared__ int s[64];
+    bool in = T < N - 1;
+    __pipeline_memcpy_async(&s[T], &d[T], 4, in ? 0 : 4);
+    __pipeline_commit();
+    if (T == 0) d[M ? N - 1 : 0] = 1;
+    __pipeline_wait_prior(0);
+    d[N + T] = s[T];
+}
 #define BOTH(name) \
     extern "C" __global__ void name##_racy(int* d) { name<false>(d); } \
     extern "C" __global__ void name##_mended(int* d) { name<true>(d); }
-BOTH(own) BOTH(other) BOTH(stages) BOTH(loop)
+BOTH(own) BOTH(other) BOTH(stages) BOTH(loop) BOTH(filled) BOTH(tail)
 "#;
 
 fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
@@ -73,7 +92,7 @@ fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
 #[test]
 fn sources_are_overwritten_behind_the_wait_only() {
     for gpu in Gpu::both(SOURCE) {
-        for name in ["own", "other", "stages", "loop"] {
+        for name in ["own", "other", "stages", "loop", "filled", "tail"] {
             let found = races(&gpu, &format!("{name}_racy"));
             let copies = |race: &&Race| race.sides.iter().any(|side| side.asynchronous);
             let surest = found.iter().find(copies).map(|race| race.grade);

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
 
@@ -87,7 +88,21 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
         found.sort_by(|a, b| (a.bytes().len(), a).cmp(&(b.bytes().len(), b)));
         files.extend(found);
     }
-    Ok(files)
+    Ok(each_once(files))
+}
+
+/// The files without those that were named before, by another name too: an occurrence must not count
+/// twice.
+fn each_once(files: Vec<FileName>) -> Vec<FileName> {
+    let mut seen = BTreeSet::new();
+    let is_new = |file: &FileName| {
+        let is_new = std::fs::metadata(file).map_or(true, |meta| seen.insert((meta.dev(), meta.ino())));
+        if !is_new {
+            system::say!("NOTE: {file} was named before; it is read once");
+        }
+        is_new
+    };
+    files.into_iter().filter(is_new).collect()
 }
 
 /// The traces in a folder, and what is named as they are.

@@ -3,6 +3,7 @@
 use super::arguments::config;
 use super::common::print;
 use crate::doctor;
+use report::gate::Gate;
 use settings::exit_code::{Ending, Reason};
 
 /// Say whether programs can be checked on this machine, and what is missing
@@ -20,6 +21,8 @@ pub(crate) fn main(args: &DoctorArgs) -> Ending {
     }
     let mut options = settings::Options::default();
     let configured = config::read(None, options::Command::Run, &mut options);
+    // The files that it names are read by each run.
+    let configured = configured.and_then(|file| Gate::open(&options).map(|_| file));
     let (text, fine) = doctor::examine(super::run::no_gpu(), configured);
     print(&text).and(!fine, Reason::Failed)
 }

@@ -67,6 +67,7 @@ const NAMED: usize = 8;
 
 fn nothing(file: &FileName, kernel: Option<&str>, names: &[String]) -> String {
     let Some(kernel) = kernel.filter(|_| !names.is_empty()) else { return format!("{file}: no kernel found") };
+    let names: Vec<String> = names.iter().map(|name| symbols::demangle(name)).collect();
     let near = nearest(kernel, names.iter().cloned());
     let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
     let list: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();

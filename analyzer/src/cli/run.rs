@@ -135,7 +135,12 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         across: compared,
         early: analyse.then(|| early(options, &gate)),
     };
-    let mut server = Server::open(&sink).map_err(|error| failed(&format!("no socket for this run: {error}")))?;
+    let mut server = Server::open(&sink).map_err(|error| {
+        failed(&format!(
+            "no folder for this run in {}: {error} (TMPDIR names another one)",
+            std::env::temp_dir().display()
+        ))
+    })?;
     let prepared = options.sim.then(|| Sim::prepare(server.folder(), &options.sim_options));
     let sim = prepared.transpose().map_err(|error| failed(&error.to_string()))?;
     let sim_folder = sim.as_ref().map(|sim| sim.folder.as_path());
@@ -336,7 +341,7 @@ fn after_recording(left: &Left, finished: &Finished, options: &Options) -> Endin
         let why = why.map_or_else(String::new, |why| format!(": {why}; 'record --sim' records on a simulated GPU"));
         system::say!("NOTE: no CUDA work was seen, so nothing was recorded{why}");
     }
-    if !options.quiet && left.recorded {
+    if !options.quiet && left.recorded && left.connected {
         let note = options.output.as_ref().map_or_else(String::new, quoted_name);
         system::say!("recorded; check it with: streamsan check {note}");
     }

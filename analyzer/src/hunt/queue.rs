@@ -72,9 +72,10 @@ pub(crate) fn run(
 
 extern "C" fn stop(signal: libc::c_int) {
     SHARED.stop.store(signal, Ordering::Relaxed);
+    system::interrupt::hear(signal);
 }
 
-/// The first signal ends the hunt in order, the second at once. One that the process was told to
+/// The first signal ends the hunt in order, a later one at once. One that the process was told to
 /// ignore stays so (`nohup`).
 fn listen() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
@@ -82,7 +83,7 @@ fn listen() {
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = stop as *const () as usize;
-            action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+            action.sa_flags = libc::SA_RESTART;
             libc::sigaction(signal, &raw const action, std::ptr::null_mut());
         }
     }

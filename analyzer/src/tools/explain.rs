@@ -126,7 +126,10 @@ impl Launched {
     }
 
     fn explain(&self, only: Option<&str>) -> Vec<Explained> {
-        let wanted = self.kernels.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only)));
+        let wanted = self
+            .kernels
+            .iter()
+            .filter(|(name, _)| only.is_none_or(|only| name.contains(only) || demangle(name).contains(only)));
         wanted.flat_map(|(name, image)| self.explain_one(name, *image)).collect()
     }
 

@@ -83,6 +83,11 @@ impl BackingFile {
             return None;
         }
         let whole = Mapping::inaccessible(0, len, libc::MAP_SHARED, file.as_raw_fd())?;
+        // A core file would hold all of it, with each page that nobody has written: the kernel dumps
+        // shared memory whatever may be accessed (core(5), coredump_filter). Mappings made from it
+        // inherit this.
+        // SAFETY: advice about a mapping of our own.
+        unsafe { libc::madvise(whole.at as *mut _, len as usize, libc::MADV_DONTDUMP) };
         Some(BackingFile { file: HeldFile::new(file)?, whole })
     }
 
@@ -108,9 +113,14 @@ impl BackingFile {
         got != libc::MAP_FAILED
     }
 
-    /// As [`BackingFile::place`], to be read and written.
+    /// As [`BackingFile::place`], to be read and written, and part of core files.
     pub(super) fn map(&self, at: u64, offset: u64, len: u64) -> bool {
-        self.place(at, offset, len) && open(at, len)
+        // SAFETY: advice about what was just mapped.
+        let dump = || unsafe { libc::madvise(at as *mut _, len as usize, libc::MADV_DODUMP) };
+        self.place(at, offset, len) && {
+            dump();
+            open(at, len)
+        }
     }
 
     /// Gives the memory of a part back to the system: it reads as zeros afterwards.
@@ -181,6 +191,26 @@ mod tests {
             }
             drop((one, two));
         }
+    }
+
+    /// Whether the mapping of this address is left out of core files.
+    fn is_left_out(at: u64) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("/proc");
+        let begins = format!("{at:x}-");
+        let flags =
+            maps.lines().skip_while(|line| !line.starts_with(&begins)).find(|line| line.starts_with("VmFlags:"));
+        flags.expect("the mapping").split_whitespace().any(|flag| flag == "dd")
+    }
+
+    #[test]
+    fn core_files_hold_what_the_program_has_mapped_only() {
+        let file = BackingFile::create(c"test", 4 * PAGE).expect("a file");
+        assert!(is_left_out(file.whole.at));
+        let (mapped, _) = mapped(&file, PAGE);
+        assert!(!is_left_out(mapped.at()));
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let placed = Mapping::inaccessible(0, PAGE, flags, -1).expect("addresses");
+        assert!(file.place(placed.at(), 2 * PAGE, PAGE) && is_left_out(placed.at()));
     }
 
     #[test]

@@ -314,8 +314,12 @@ fn an_interruption_ends_the_programs_and_leaves_the_table_so_far() {
         assert!(began.elapsed() < Duration::from_secs(50), "it does not come to b");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // SAFETY: the child is not waited for yet, so the number is its own.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    // Twice, as `timeout` signals its child and the child's group.
+    for _ in 0..2 {
+        // SAFETY: the child is not waited for yet, so the number is its own.
+        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let ended = end_of(child);
     assert_eq!(ended.signal(), Some(libc::SIGINT), "{}", ended.err);
     assert_eq!((row(&ended, "a"), row(&ended, "b"), row(&ended, "c")), ("findings", "not checked", "not run"));

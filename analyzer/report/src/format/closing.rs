@@ -157,14 +157,21 @@ fn with(report: &Report) -> String {
     out
 }
 
+/// What filters left out, a line each. `idle`: those that left out nothing, too.
+fn filtered(report: &Report, idle: bool) -> String {
+    let mut out = String::new();
+    for filter in report.judgement.filters.iter().filter(|filter| idle || filter.left_out > 0) {
+        let left_out = counted(filter.left_out, "finding", "findings");
+        let _ = writeln!(out, "streamsan: NOTE: not everything was wanted: {} left out {left_out}", filter.text);
+    }
+    out
+}
+
 /// The findings that the user's files set aside or left out, a line each.
 fn judgement(report: &Report) -> String {
     let mut out = String::new();
     let j = &report.judgement;
-    for filter in &j.filters {
-        let left_out = counted(filter.left_out, "finding", "findings");
-        let _ = writeln!(out, "streamsan: NOTE: not everything was wanted: {} left out {left_out}", filter.text);
-    }
+    out.push_str(&filtered(report, true));
     for s in &j.suppressions {
         let _ = match s.findings {
             0 => writeln!(out, "streamsan: NOTE: {} ({}) suppressed nothing", s.text, s.place),
@@ -322,6 +329,7 @@ pub(crate) fn doubts(report: &Report) -> String {
     ] {
         out.push_str(&doubt(report));
     }
+    out.push_str(&filtered(report, false));
     out
 }
 

@@ -47,13 +47,15 @@ impl Style {
     }
 }
 
-/// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` is not
-/// `dumb`) without `NO_COLOR`.
+/// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` says what it
+/// is, and that is not `dumb`) without `NO_COLOR`.
 pub fn wants_color(color: settings::Color, terminal: bool, no_color: Option<&str>, term: Option<&str>) -> bool {
     match color {
         settings::Color::Always => true,
         settings::Color::Never => false,
-        settings::Color::Auto => terminal && no_color.is_none_or(str::is_empty) && term != Some("dumb"),
+        settings::Color::Auto => {
+            terminal && no_color.is_none_or(str::is_empty) && term.is_some_and(|term| term != "dumb")
+        }
     }
 }
 

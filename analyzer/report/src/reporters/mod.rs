@@ -110,7 +110,8 @@ impl Reporters {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
                     if let Err(error) = output::write(&path, &bytes) {
-                        system::say!("{path} can not be written: {error}");
+                        let name = if path.is("-") { "standard output".to_owned() } else { path.to_string() };
+                        system::say!("{name} can not be written: {error}");
                         fine = false;
                     }
                 }

@@ -288,19 +288,36 @@ pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::CopyAsync::of(i);
     let size = i.bytes();
     let target = Location { row: i.to(), offset: i.to_offset(), space: i.space(), strength: COPY };
-    let source = Location { row: i.from(), offset: u64::from(i.from_offset()), space: GLOBAL, strength: COPY };
+    let source = |beyond: u32| {
+        let offset = u64::from(i.from_offset()) + u64::from(beyond);
+        Location { row: i.from(), offset, space: GLOBAL, strength: COPY }
+    };
     let (mut to, mut from) = ([0; LANES], [0; LANES]);
     if let Err(next) = w.addresses(target, mask, size, AccessKind::Write, &mut to) {
         return next;
     }
-    let mut reading = 0;
-    each(mask, |l| {
-        reading |= u32::from(w.get(i.size(), l) as u32 != 0) << l;
-    });
-    if reading != 0
-        && let Err(next) = w.addresses(source, reading, size, AccessKind::Read, &mut from)
-    {
-        return next;
+    // What is filled is not read. The lanes of one length together, in parts that lie at multiples of
+    // their own length.
+    let mut left = mask;
+    while left != 0 {
+        let read = (w.get(i.size(), left.trailing_zeros() as usize) as u32).min(size);
+        let mut same = 0;
+        each(left, |l| {
+            same |= u32::from((w.get(i.size(), l) as u32).min(size) == read) << l;
+        });
+        left &= !same;
+        let mut beyond = 0;
+        while beyond < read {
+            let part = if read == size { size } else { 1 << (read - beyond).ilog2() };
+            let mut place = [0; LANES];
+            if let Err(next) = w.addresses(source(beyond), same, part, AccessKind::Read, &mut place) {
+                return next;
+            }
+            if beyond == 0 {
+                each(same, |l| from[l] = place[l]);
+            }
+            beyond += part;
+        }
     }
     each(mask, |l| {
         let read = (w.get(i.size(), l) as u32).min(size);

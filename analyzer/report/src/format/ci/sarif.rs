@@ -344,6 +344,7 @@ impl Sarif {
     }
 
     fn whole(&mut self, report: &Report) -> Value {
+        let nothing = report.cuda_required && !report.coverage.any_work();
         let mut notes: Vec<Value> = Vec::new();
         for line in closing::coverage(report).lines() {
             let level = if line.contains(": ERROR:") { "error" } else { "note" };
@@ -358,7 +359,7 @@ impl Sarif {
             } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": closing::incomplete(&report.coverage).is_empty() && report.programs.iter().all(|p| p.error().is_none()),
+                "executionSuccessful": !nothing && closing::incomplete(&report.coverage).is_empty() && report.programs.iter().all(|p| p.error().is_none()),
                 "toolExecutionNotifications": notes,
             }],
             "results": std::mem::take(&mut self.results),
