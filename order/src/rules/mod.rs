@@ -85,6 +85,27 @@ impl Engine {
         self.launch(stream, kernel, Some(overlap))
     }
 
+    /// Whether the next launch of a stream comes behind the wait for an event that a kernel fires
+    /// before it ends.
+    #[inline]
+    pub fn is_behind_fired(&self, stream: StreamId) -> bool {
+        !self.behind_fired.is_empty()
+            && self.streams.find(stream).is_some_and(|slot| self.behind_fired.contains_key(&slot))
+    }
+
+    /// Says of the kernel that such a launch is of whether it waits (`griddepcontrol.wait`): then
+    /// it is ordered behind the end of the kernel that fired the event (cuda.h,
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`: "dependent launches can choose to wait on the
+    /// dependency using the programmatic sync"). What it does before its wait counts as behind it,
+    /// too, which errs towards order.
+    pub fn launch_behind_fired(&mut self, stream: StreamId, waits: bool) {
+        let slot = self.slot(stream);
+        if let Some(end) = self.behind_fired.remove(&slot).filter(|_| waits) {
+            let floor = self.host.floor_ref();
+            Engine::join_stream(&mut self.streams.slots[slot as usize], slot, &end, floor);
+        }
+    }
+
     #[cold]
     pub(crate) fn overlapping_launch(&mut self, slot: u32, kernel: KernelId, overlap: Overlap) -> Epoch {
         let s = &self.streams.slots[slot as usize];

@@ -1,7 +1,5 @@
 //! Runs kernels: the connection between the driver's launches and the interpreter.
 
-pub(crate) mod overlap;
-
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,10 +18,10 @@ use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
 use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
-use crate::objects::device_launches::{self, Launched, Launches};
-use crate::objects::kernel_exec::overlap::LaunchOverlap;
+use crate::objects::kernel_parts::device_launches::{self, Launched, Launches};
+use crate::objects::kernel_parts::native_kernel;
 use crate::objects::module::{CodeForm, Function, Module};
-use crate::objects::native_kernel;
+use crate::objects::overlap::LaunchOverlap;
 use crate::objects::task::KernelLaunch;
 use crate::sched;
 use crate::status;

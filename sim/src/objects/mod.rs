@@ -2,8 +2,9 @@
 //!
 //! In the order of use: `thread` and `context` (where a call happens), `stream` and `event`, `task`
 //! (what a call asks the device to do), `capture`, `graph`, `graph_exec` and `conditional` (tasks
-//! kept for later), `module`, `kernel_exec`, `device_launches` and `native_kernel` (the code that a
-//! launch runs), `ipc_event` (the page that processes share of an event).
+//! kept for later), `module`, `kernel_exec`, `overlap` and `kernel_parts` (the code that a launch
+//! runs, and which launches run at the same time), `ipc_event` (the page that processes share of an
+//! event).
 //!
 //! All but `ipc_event` know each other, and must: a context holds its legacy stream, a stream its
 //! capture, a capture the graph that it builds, a node its task, a task the event that it records
@@ -14,14 +15,14 @@
 pub(crate) mod capture;
 pub(crate) mod conditional;
 pub(crate) mod context;
-mod device_launches;
 pub(crate) mod event;
 pub(crate) mod graph;
 pub(crate) mod graph_exec;
 pub(crate) mod ipc_event;
 pub(crate) mod kernel_exec;
+mod kernel_parts;
 pub(crate) mod module;
-mod native_kernel;
+pub(crate) mod overlap;
 pub(crate) mod stream;
 pub(crate) mod task;
 pub(crate) mod thread;

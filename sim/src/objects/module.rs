@@ -13,7 +13,7 @@ use crate::interp::{self, Linker, MachineKernel, MachineModule, MachineVariable}
 use crate::memory::{self, AllocationKind};
 use crate::objects::context::Context;
 use crate::objects::kernel_exec::Compiled;
-use crate::objects::native_kernel::NativeKernels;
+use crate::objects::kernel_parts::native_kernel::NativeKernels;
 use crate::sched::ContextId;
 
 /// Modules that programs loaded.

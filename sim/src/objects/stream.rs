@@ -8,7 +8,7 @@ use cuda_sys::{CU_STREAM_NON_BLOCKING, CUresult};
 use crate::handles::Handles;
 use crate::objects::capture::Capture;
 use crate::objects::context::Context;
-use crate::objects::kernel_exec::overlap::LaunchOverlap;
+use crate::objects::overlap::LaunchOverlap;
 use crate::objects::thread;
 use crate::sched::{self, OpId, StreamId, StreamKind};
 

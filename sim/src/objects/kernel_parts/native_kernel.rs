@@ -55,7 +55,12 @@ unsafe extern "C" fn view(owner: *const c_void, address: u64, bytes: u64, write:
 }
 
 /// Runs a kernel natively. It fails as an interpreted one does at an address that is not mapped.
-pub(super) fn run(native: NativeKernel, kernel: &str, params: &[u8], device: &dyn Device) -> Result<(), CUresult> {
+pub(in crate::objects) fn run(
+    native: NativeKernel,
+    kernel: &str,
+    params: &[u8],
+    device: &dyn Device,
+) -> Result<(), CUresult> {
     let launch = Launch { device, fault: Cell::new(None) };
     let memory = NativeMemory { owner: (&raw const launch).cast(), view };
     // SAFETY: the stand-in gave this function for this kernel, whose parameters these are.
