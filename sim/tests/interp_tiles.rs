@@ -76,7 +76,7 @@ fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
 fn tiles_of_several_warps_meet() {
     for gpu in Gpu::both(SOURCE) {
         for (name, size) in [("exchange_64_mended", 64), ("exchange_128_mended", 128), ("exchange_256_mended", 256)] {
-            let expected: Vec<i32> = (0..3 * 256).map(|at| (at % 256 ^ (size - 1)) + 2).collect();
+            let expected: Vec<i32> = (0..3 * 256).map(|at| ((at % 256) ^ (size - 1)) + 2).collect();
             assert_eq!(run(&gpu, name), expected, "{name}");
         }
         let ranks: Vec<i32> = (0..3 * 256).map(|at| at % 256 / 64).collect();
