@@ -1,8 +1,8 @@
 """``pytest --streamsan``: every test that uses CUDA is checked, and a race fails the test it belongs to.
 
 The tests run in one process, under StreamSan, which is started by running pytest again below it. Each test is a part of the program
-(``streamsan_push``), so a finding says which tests its two sides belong to; it is charged to the test of the later one. The report is there
-when the process has ended: the outer pytest adds the failures to the summary, to the exit code and to the file of
+(``streamsan_push``), and so are the programs that it starts, so a finding says which tests its two sides belong to; it is charged to the
+test of the later one. The report is there when the process has ended: the outer pytest adds the failures to the summary, to the exit code and to the file of
 ``--junitxml``.
 """
 
@@ -18,6 +18,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 INNER = "STREAMSAN_PYTEST_INNER"
+# Names the part of a program that a process is started in.
+REGION = "STREAMSAN_REGION"
 # Names the JSON report that this plugin reads itself: see `cuda_required.rs`.
 READ_BY_CALLER = "STREAMSAN_JSON_READ_BY_CALLER"
 
@@ -191,9 +193,15 @@ def _lines(findings):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    shim = _shim() if os.environ.get(INNER) else None
+    inner = os.environ.get(INNER)
+    shim = _shim() if inner else None
     if shim is not None:
         shim.streamsan_push(item.nodeid.encode())
+    if inner:
+        # Programs that the test starts belong to it.
+        os.environ[REGION] = item.nodeid
     yield
+    if inner:
+        os.environ.pop(REGION, None)
     if shim is not None:
         shim.streamsan_pop()

@@ -93,18 +93,24 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
         from.shown.iter().filter(|(name, _)| there.has(name) == known).map(|(_, finding)| finding.clone()).collect()
     };
     let (added, kept, gone) = (split(&new, &old, false), split(&new, &old, true), split(&old, &new, false));
+    // Of the older report; the newer run has found it, and its suppressions or baseline know it.
+    let is_aside = |name: &String| new.set_aside.contains_key(name) && !new.shown.contains_key(name);
+    let aside: Vec<Value> =
+        old.shown.iter().filter(|(name, _)| is_aside(name)).map(|(_, finding)| finding.clone()).collect();
     let mut printed = Ending::default();
     if args.json {
-        printed = print(&format!("{:#}\n", json!({ "new": added, "gone": gone, "kept": kept })));
+        let lists = json!({ "new": added, "gone": gone, "kept": kept, "set_aside": aside });
+        printed = print(&format!("{lists:#}\n"));
     } else if !options.quiet || !added.is_empty() {
         let mut text = String::new();
-        for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept)] {
+        for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept), ("ASIDE", &aside)] {
             if title == "NEW" || !options.quiet {
                 list.iter().for_each(|finding| text.push_str(&format!("{title:<4} {}\n", line(finding))));
             }
         }
         let findings = counted(added.len() as u64, "new finding", "new findings");
-        text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept\n", gone.len(), kept.len()));
+        let also = if aside.is_empty() { String::new() } else { format!(", {} set aside", aside.len()) };
+        text.push_str(&format!("streamsan: DIFF: {findings}, {} gone, {} kept{also}\n", gone.len(), kept.len()));
         printed = print(&text);
     }
     let fails = options.error_exitcode != 0 && !added.is_empty();

@@ -33,7 +33,7 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
     let mut write = |path: &FileName, bytes: Result<Vec<u8>, String>| {
         let written = bytes.and_then(|bytes| output::write(path, &bytes).map_err(|error| error.to_string()));
         if let Err(error) = written {
-            system::say!("{path} can not be written: {error}");
+            system::say!("{} can not be written: {error}", system::output::called(path));
             fine = false;
         }
     };

@@ -80,7 +80,7 @@ pub(crate) fn main(args: &TimelineArgs, mut options: Options) -> Ending {
     match drawn(file, &outcomes, &path) {
         // A reader that has seen enough (head) closes the pipe: no error of ours.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ending::default(),
-        Err(error) => failed(&format!("{path} can not be written: {error}")),
+        Err(error) => failed(&format!("{} can not be written: {error}", system::output::called(&path))),
         Ok((drawn, Some(error))) if drawn == Drawn::default() => unreadable(file, Some(error)),
         Ok((drawn, error)) => {
             let (ops, arrows) = (counted(drawn.slices, "op", "ops"), counted(drawn.flows, "arrow", "arrows"));

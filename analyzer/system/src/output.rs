@@ -25,6 +25,11 @@ pub fn host() -> String {
 /// The name that stands for standard output, as it does elsewhere. A file of that name is `./-`.
 pub const STANDARD: &str = "-";
 
+/// What an output is called in messages.
+pub fn called(name: &FileName) -> String {
+    if name.is(STANDARD) { "standard output".to_owned() } else { name.to_string() }
+}
+
 /// Writes a file, or to standard output. A regular file is replaced as a whole: a process that is
 /// killed meanwhile leaves the old one.
 pub fn write(name: &FileName, bytes: &[u8]) -> std::io::Result<()> {

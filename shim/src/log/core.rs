@@ -22,9 +22,12 @@ use crate::real::driver_mapping::OTHER_DRIVERS;
 use crate::real::{mpi, reach};
 use crate::runtime::attach::Attached;
 use crate::runtime::lock::{Held, Lock, tid};
-use crate::runtime::options::Options;
+use crate::runtime::options::{self, Options};
 use crate::runtime::{guard, lifecycle};
 use crate::stack::stack_ids::StackIds;
+
+/// Bytes that are kept of the name of the region that a process was started in, as of other ranges.
+const MAX_REGION: usize = 200;
 
 /// The running shim.
 pub struct Core {
@@ -100,6 +103,12 @@ impl Core {
             shared.define(&op);
             if self.options.host_threads {
                 shared.log(call_names::HOST_THREADS, ThreadId::NONE, None, &Op::HostThreads {});
+            }
+            // Ranges of NVTX are numbered from 1 on.
+            if let Some(name) = options::region().filter(|name| !name.is_empty()) {
+                let name = trace::codec::Text(&name[..name.len().min(MAX_REGION)]);
+                let op = Op::RangeStart { range: 0, name, domain: trace::codec::Text(&[]) };
+                shared.log(call_names::PROGRAM, ThreadId::NONE, None, &op);
             }
         }
     }

@@ -107,6 +107,12 @@ pub fn variable(name: &CStr) -> Option<&'static [u8]> {
     environment::variable(name)
 }
 
+/// The part of a program that this process was started in: who started it has said so. What the
+/// program itself puts into its environment is for its children.
+pub fn region() -> Option<&'static [u8]> {
+    environment::first(c"STREAMSAN_REGION")
+}
+
 /// Where the launcher waits for this process: the program's own start says it, before what the
 /// program sets.
 pub fn socket() -> Option<&'static OsStr> {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use tests::run::{Ended, command, end};
-use tests::{build, product};
+use tests::{build, fake, product};
 
 /// Tests that fill the same memory on two streams: one without a wait between them, one with, two
 /// that share memory between them.
@@ -146,6 +146,46 @@ def test_again(ordered):
     assert_eq!(failed, ["[0_0]", "[0_1]", "[0_2]"], "{}", ended.out);
     let junit = std::fs::read_to_string(folder.join("junit.xml")).expect("a file");
     assert!(junit.contains(r#"failures="3""#), "{junit}");
+}
+
+/// What a test starts is a part of the test.
+#[test]
+fn a_race_of_a_program_that_a_test_starts_fails_the_test() {
+    let Some(python) = python() else { return };
+    let folder = build::scratch("pytest-programs");
+    let racy = build::c_program("racy.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda"]);
+    let text = format!(
+        r#"
+import subprocess
+
+
+def run(*words):
+    subprocess.run([{racy:?}, "0", *words], check=True, stdin=subprocess.DEVNULL)
+
+
+def test_ordered():
+    run("ordered")
+
+
+def test_racy():
+    run()
+
+
+def test_again():
+    subprocess.run(["sh", "-c", {racy:?} + " 0 </dev/null"], check=True)
+
+
+def test_nothing():
+    pass
+"#
+    );
+    let ended = pytest(&python, &folder, &text, &["--streamsan"]);
+    assert_eq!(ended.code(), Some(1), "{}\n{}", ended.out, ended.err);
+    let mut failed: Vec<&str> = ended.out.lines().filter_map(|line| line.strip_prefix("FAILED ")).collect();
+    failed.sort_unstable();
+    let race = "streamsan: write-after-write by cuMemsetD8Async (certain)";
+    let expected = ["test_again", "test_racy"].map(|test| format!("test_streams.py::{test} - {race}"));
+    assert_eq!(failed, expected, "{}\n{}", ended.out, ended.err);
 }
 
 /// A run without CUDA passes unless the user has asked for a report, or CI runs it. Pytest's lists

@@ -139,6 +139,14 @@ fn reports_are_compared_by_fingerprint() {
         let (code, out, _) = diff(&[], old, &racy_report);
         assert!(code == Some(0) && out.starts_with("KEPT ") && out.contains("0 gone, 1 kept"), "{out}");
     }
+    // The newer run finds it, and its baseline knows it.
+    let known = path("known.json");
+    assert_eq!(checked(&["run", "--json", text(&known), "--baseline", text(&base)], &["0"]).0, Some(0));
+    let (code, out, _) = diff(&[], &racy_report, &known);
+    assert!(code == Some(0) && out.starts_with("ASIDE ") && out.contains("0 gone, 0 kept, 1 set aside\n"), "{out}");
+    let (code, out, _) = diff(&["--json"], &racy_report, &known);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, json["set_aside"].as_array().map(Vec::len)), (Some(0), Some(1)));
     assert_eq!(diff(&["--quiet"], &racy_report, &clean), (Some(0), String::new(), String::new()));
     let (code, out, _) = diff(&["--json"], &clean, &racy_report);
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");

@@ -71,7 +71,7 @@ fn output_to_a_full_disk_is_an_error_of_every_command() {
         let ended = into(closed_pipe(), args);
         let is_report = args.contains(&"-") && args[0] != "timeline";
         assert_eq!(ended.code(), Some(if is_report { 70 } else { 0 }), "{args:?}: {}", ended.err);
-        let said = ended.err.contains("- can not be written: Broken pipe");
+        let said = ended.err.contains("standard output can not be written: Broken pipe");
         assert_eq!(said, is_report, "{args:?}: {}", ended.err);
         let ended = into(Stdio::piped(), args);
         assert_eq!(ended.code(), Some(0), "{args:?}: {}", ended.err);

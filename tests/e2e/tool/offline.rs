@@ -121,8 +121,9 @@ fn a_folder_of_ranks_is_one_report_that_names_each() {
     assert!(ended.err.contains("of rank0.trace and 9 others"), "{}", ended.err);
     // Files and folders together; a folder without traces is a mistake.
     let one = ranks.join("rank3.trace");
-    let (_, report) = checked(&folder, &[text(&one), text(&ranks)]);
-    assert_eq!(report["summary"]["processes"], 12);
+    let (ended, report) = checked(&folder, &[text(&one), text(&ranks)]);
+    assert_eq!(report["summary"]["processes"], 11);
+    assert!(ended.err.contains("rank3.trace was named before; it is read once"), "{}", ended.err);
     let empty = folder.join("empty");
     std::fs::create_dir(&empty).expect("a folder");
     let (ended, _) = checked(&folder, &[text(&empty)]);

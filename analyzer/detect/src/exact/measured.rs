@@ -149,12 +149,16 @@ fn split(runs: &[ExactRun]) -> (Vec<&ExactRun>, Vec<Effect>) {
 /// surfaces and reads of constant memory, which NVIDIA's API does not report.
 pub(crate) fn is_unseen(effect: &Effect, simulated: bool) -> bool {
     if simulated {
-        return matches!(effect.base, EffectBase::Tensor(..));
+        return matches!(effect.base, EffectBase::Tensor(..) | EffectBase::MapInMemory(_));
     }
     effect.constant
         || matches!(
             effect.base,
-            EffectBase::Handle(..) | EffectBase::SomeHandle(_) | EffectBase::Object | EffectBase::Tensor(..)
+            EffectBase::Handle(..)
+                | EffectBase::SomeHandle(_)
+                | EffectBase::Object
+                | EffectBase::Tensor(..)
+                | EffectBase::MapInMemory(_)
         )
 }
 
@@ -180,6 +184,8 @@ pub fn unseen(predicted: &Evaluated, simulated: bool, nowhere: impl Fn(&str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launches::effects::MapInMemory;
+    use kernels::Tiles;
 
     #[test]
     fn runs_become_effects() {
@@ -231,9 +237,16 @@ mod tests {
     #[test]
     fn what_is_not_reported_keeps_its_prediction() {
         let of = |base| Effect::new(base, AccessKind::Read, EffectExtent::Unknown);
+        let map = MapInMemory {
+            base: EffectBase::Param(16, 4096),
+            at: 0,
+            tiles: Tiles { at: 0, axes: Vec::new(), exact: false },
+        };
+        let map = EffectBase::MapInMemory(Box::new(map));
         let all = vec![
             of(EffectBase::Param(0, 64)),
             of(EffectBase::Tensor(8, 64)),
+            of(map.clone()),
             of(EffectBase::Handle(8, 3)),
             of(EffectBase::Unknown),
             of(EffectBase::Global("here".into())),
@@ -244,8 +257,9 @@ mod tests {
         let kept: Vec<EffectBase> =
             unseen(&known, false, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
         let variables = ["lost", "constant"].map(|name| EffectBase::Global(name.into()));
-        assert_eq!(kept, [vec![EffectBase::Tensor(8, 64), EffectBase::Handle(8, 3)], variables.into()].concat());
+        let objects = vec![EffectBase::Tensor(8, 64), map.clone(), EffectBase::Handle(8, 3)];
+        assert_eq!(kept, [objects, variables.into()].concat());
         let kept: Vec<EffectBase> = unseen(&known, true, |_| false).effects.into_iter().map(|e| e.base).collect();
-        assert_eq!(kept, [EffectBase::Tensor(8, 64)], "the simulator tells the others");
+        assert_eq!(kept, [EffectBase::Tensor(8, 64), map], "the simulator tells the others");
     }
 }

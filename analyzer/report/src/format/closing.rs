@@ -108,6 +108,8 @@ pub(crate) fn trial(report: &Report) -> String {
     // Findings of several processes become one. Each process has tried its own.
     if m.findings > report.findings.len() as u64 {
         line.push_str("; each process counts its own findings");
+    } else if m.findings > report.shown().count() as u64 && report.set_aside().next().is_some() {
+        line.push_str("; findings that are set aside count");
     }
     line.push('\n');
     line

@@ -110,8 +110,7 @@ impl Reporters {
                 Place::Stderr => drop(std::io::stderr().lock().write_all(&bytes)),
                 Place::File(path) => {
                     if let Err(error) = output::write(&path, &bytes) {
-                        let name = if path.is("-") { "standard output".to_owned() } else { path.to_string() };
-                        system::say!("{name} can not be written: {error}");
+                        system::say!("{} can not be written: {error}", output::called(&path));
                         fine = false;
                     }
                 }

@@ -58,7 +58,7 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
         let Some(path) = path else { continue };
         taken |= path.is(output::STANDARD);
         if let Err(error) = output::write(path, bytes().as_bytes()) {
-            system::say!("{path} can not be written: {error}");
+            system::say!("{} can not be written: {error}", system::output::called(path));
             fine = false;
         }
     }
