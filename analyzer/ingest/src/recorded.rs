@@ -91,7 +91,7 @@ pub fn files(words: &[FileName]) -> Result<Vec<FileName>, String> {
     Ok(each_once(files))
 }
 
-/// The files without those that were named before, by another name too: an occurrence must not count
+/// The files without those that were named before, by another name too: no occurrence must count
 /// twice.
 fn each_once(files: Vec<FileName>) -> Vec<FileName> {
     let mut seen = BTreeSet::new();

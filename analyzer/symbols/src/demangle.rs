@@ -24,8 +24,8 @@ pub fn demangle(name: &str) -> String {
 }
 
 /// A static function's name without the prefix that makes it unique among the files of relocatable
-/// device code: `__nv_static_`, a length, and so many characters that stand for the file (nvcc 13.0,
-/// `-rdc=true`).
+/// device code: `__nv_static_`, a length, and so many characters that stand for the file (nvcc
+/// 13.0, `-rdc=true`).
 fn without_unit(name: &str) -> &str {
     let own = || {
         let (length, rest) = name.strip_prefix("__nv_static_")?.split_once('_')?;

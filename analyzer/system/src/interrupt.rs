@@ -1,8 +1,9 @@
-//! SIGINT and SIGTERM while an analysis runs: the first ends it with what is known, a later one ends
-//! the process.
+//! SIGINT and SIGTERM while an analysis runs: the first ends it with what is known, a later one
+//! ends the process.
 //!
-//! Owns that state, and when a signal is a later one. While a program under test runs these signals are the program's: the launcher
-//! asks for them once it has ended. What stops where is decided by who asks [`signal`].
+//! Owns that state, and when a signal is a later one. While a program under test runs these signals
+//! are the program's: the launcher asks for them once it has ended. What stops where is decided by
+//! who asks [`signal`].
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -12,8 +13,8 @@ static ASKED: AtomicI32 = AtomicI32::new(0);
 /// When the first signal came: milliseconds of the monotonic clock, and one; 0: none has.
 static FIRST: AtomicU64 = AtomicU64::new(0);
 
-/// Signals that come so soon after the first, in milliseconds, are the same wish: `timeout` of GNU
-/// signals its child and then the group that both are in.
+/// Signals that come so soon after the first, in milliseconds, are the same wish: `timeout` of
+/// GNU signals its child and then the group that both are in.
 const ECHO: u64 = 500;
 
 extern "C" fn ask(signal: libc::c_int) {
@@ -21,8 +22,8 @@ extern "C" fn ask(signal: libc::c_int) {
     hear(signal);
 }
 
-/// In the handler of a signal that asks for an orderly end: ends the process at once if another such
-/// signal came before, and this one is no echo of it.
+/// In the handler of a signal that asks for an orderly end: ends the process at once if another
+/// such signal came before, and this one is no echo of it.
 pub fn hear(signal: i32) {
     let now = milliseconds() + 1;
     match FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {

@@ -83,9 +83,9 @@ impl BackingFile {
             return None;
         }
         let whole = Mapping::inaccessible(0, len, libc::MAP_SHARED, file.as_raw_fd())?;
-        // A core file would hold all of it, with each page that nobody has written: the kernel dumps
-        // shared memory whatever may be accessed (core(5), coredump_filter). Mappings made from it
-        // inherit this.
+        // A core file would hold all of it, with each page that nobody has written: the kernel
+        // dumps shared memory whatever may be accessed (core(5), coredump_filter). Mappings made
+        // from it inherit this.
         // SAFETY: advice about a mapping of our own.
         unsafe { libc::madvise(whole.at as *mut _, len as usize, libc::MADV_DONTDUMP) };
         Some(BackingFile { file: HeldFile::new(file)?, whole })

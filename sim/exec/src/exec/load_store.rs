@@ -296,8 +296,8 @@ pub(crate) fn copy_async(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if let Err(next) = w.addresses(target, mask, size, AccessKind::Write, &mut to) {
         return next;
     }
-    // What is filled is not read. The lanes of one length together, in parts that lie at multiples of
-    // their own length.
+    // What is filled is not read. The lanes of one length together, in parts that lie at multiples
+    // of their own length.
     let mut left = mask;
     while left != 0 {
         let read = (w.get(i.size(), left.trailing_zeros() as usize) as u32).min(size);
