@@ -270,6 +270,9 @@ impl Ring {
                 return Err(error);
             }
         }
+        // A core file of the program would hold the records twice.
+        // SAFETY: advice about exactly what was mapped above.
+        unsafe { libc::madvise(base, total, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).ok_or(RingError::Foreign)?;
         Ok(Self { base, capacity })
     }
