@@ -35,6 +35,7 @@ VERBS = (
     "recordings",
     "tiles",
     "dependents",
+    "public",
     "cost",
     "calls",
 )
