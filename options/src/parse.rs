@@ -66,6 +66,9 @@ impl fmt::Display for Error<'_> {
                         for (i, word) in words.iter().enumerate() {
                             write!(to, "{}{word}", if i == 0 { "" } else { " or " })?;
                         }
+                        if matches!(row.kind, Kind::Rules(_)) {
+                            to.write_str(", alone or with =NAME")?;
+                        }
                     }
                     Kind::Amount(_) => write!(to, "an amount such as 10GiB or 30min")?,
                     _ => write!(to, "a text")?,
@@ -342,8 +345,8 @@ mod tests {
             [
                 "option 'forbid' needs a value",
                 "option 'forbid' needs a value",
-                "option 'forbid' takes default-stream or sync or unnamed-stream, not 'syncs'",
-                "option 'forbid' takes default-stream or sync or unnamed-stream, not 'sync='",
+                "option 'forbid' takes default-stream or sync or unnamed-stream, alone or with =NAME, not 'syncs'",
+                "option 'forbid' takes default-stream or sync or unnamed-stream, alone or with =NAME, not 'sync='",
             ]
         );
     }

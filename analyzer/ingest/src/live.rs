@@ -121,12 +121,12 @@ pub fn follow(
         let began = monotonic();
         let recorder = sink.recorder.as_ref();
         let drained = consumer.drain(|bytes| {
-            if let Some(recorder) = recorder
-                && !write_error
-                && let Err(error) = lock(recorder).record(process, bytes)
-            {
-                write_error = true;
-                system::say!("the trace can not be written on: {error}");
+            if let Some(recorder) = recorder.filter(|_| !write_error) {
+                let mut store = lock(recorder);
+                if let Err(error) = store.record(process, bytes) {
+                    write_error = true;
+                    system::say!("{}", store.complaint(&error));
+                }
             }
             if let Some(late) = &mut late {
                 late.observe(bytes);
@@ -157,7 +157,7 @@ pub fn follow(
             found |= is_first;
             if let Err(error) = store.tick().and_then(|()| if is_first { store.save("finding") } else { Ok(()) }) {
                 write_error = true;
-                system::say!("the trace can not be written on: {error}");
+                system::say!("{}", store.complaint(&error));
             }
         }
         match drained {
@@ -198,10 +198,14 @@ pub fn follow(
             analysis.feed_encoded(&note);
         }
     }
-    if let Some(recorder) = &sink.recorder
-        && let Err(error) = lock(recorder).process_ended(process)
-    {
-        system::say!("the trace can not be written: {error}");
+    if let Some(recorder) = &sink.recorder {
+        let mut store = lock(recorder);
+        let ended = store.process_ended(process);
+        if let Err(error) = ended
+            && !write_error
+        {
+            system::say!("{}", store.complaint(&error));
+        }
     }
     let kept = kept.as_mut().filter(|kept| !kept.is_overflown()).map(|kept| kept as &mut dyn Records);
     let judged = finished(analysis.as_mut().map(|analysis| {

@@ -337,6 +337,7 @@ impl Elaborator<'_> {
             id: id.0,
             long: name.to_string(),
             name: name.to_string(),
+            called: String::new(),
             short: short.to_string(),
             kind,
             stack: Vec::new(),
@@ -360,9 +361,11 @@ impl Elaborator<'_> {
         let device = self.names.device_of(stream.context);
         let at = device.map_or_else(String::new, |d| format!(", device {d}"));
         let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
-        let called = self.streams.named(id).map_or_else(String::new, |called| format!(" \"{called}\""));
+        let called = self.streams.named(id).unwrap_or_default();
+        let quoted = if called.is_empty() { String::new() } else { format!(" \"{called}\"") };
         let numbered = |kind: LaneKind| StreamName {
-            long: format!("{name}{called} ({kind}{at}{made})"),
+            long: format!("{name}{quoted} ({kind}{at}{made})"),
+            called: called.to_string(),
             handle: stream.handle,
             ..of(kind, &name, &short)
         };

@@ -67,6 +67,9 @@ pub struct StreamName {
     pub long: String,
     /// In prose, once it has been introduced: `stream 3`, `the legacy default stream`.
     pub name: String,
+    /// What the program calls it by NVTX; empty if it does not.
+    #[serde(default)]
+    pub called: String,
     /// In code: the expression for it in the line that fixes the race.
     pub short: String,
     /// Its kind.
@@ -75,6 +78,13 @@ pub struct StreamName {
     pub stack: Vec<Frame>,
     /// CUDA's handle; 0 for default streams.
     pub(crate) handle: u64,
+}
+
+impl StreamName {
+    /// Where nothing has introduced it: `stream 3 "copies"`.
+    pub(crate) fn title(&self) -> String {
+        if self.called.is_empty() { self.name.clone() } else { format!("{} \"{}\"", self.name, self.called) }
+    }
 }
 
 /// One side of a finding.

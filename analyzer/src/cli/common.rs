@@ -242,9 +242,10 @@ pub(crate) fn recorder(options: &Options) -> Result<Option<Recorder>, Ending> {
 /// Ends a recording, if there is one. False: not all of it could be written, which has been said.
 pub(crate) fn finish(recorder: Option<&Recorder>) -> bool {
     let Some(recorder) = recorder else { return true };
-    let ended = recorder.lock().unwrap_or_else(PoisonError::into_inner).finish();
+    let mut store = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended = store.finish();
     if let Err(error) = &ended {
-        system::say!("the trace can not be written: {error}");
+        system::say!("{}", store.complaint(error));
     }
     ended.is_ok()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::common::{failed, print, wrong};
-use crate::init::{self, Ci, Commands};
+use crate::init::{self, Ci, Commands, build_system};
 use settings::exit_code::Ending;
 
 /// Write streamsan.toml, a file of suppressions and a job for CI into a project
@@ -12,12 +12,13 @@ pub(crate) struct InitArgs {
     /// The CI system whose job to write [default: those whose files the project has]
     #[arg(long, value_name = "github|gitlab|none", value_enum)]
     ci: Option<Ci>,
-    /// The command that GitHub's job builds the project with [default: make]
+    /// The command that GitHub's job builds the project with [default: what its files show, else make]
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
-    /// The command that the job checks
-    #[arg(long, value_name = "COMMAND", default_value = "./app")]
-    command: String,
+    /// The command that the job checks [default: the project's tests as its files show them, else
+    /// ./app]
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
     /// The folder of the project
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
@@ -29,11 +30,13 @@ pub(crate) fn main(args: &InitArgs) -> Ending {
         return wrong(&format!("init: {} is no folder", args.folder.display()));
     }
     let systems = args.ci.map_or_else(|| Ci::of(&args.folder), |ci| vec![ci]);
-    let written = init::write(
-        &args.folder,
-        &systems,
-        &Commands { build: args.build.as_deref().unwrap_or("make"), check: &args.command },
-    );
+    let guess = build_system::guess(&args.folder);
+    let commands = Commands {
+        build: args.build.as_deref().unwrap_or(guess.build),
+        check: args.command.as_deref().unwrap_or(guess.check),
+        next: if args.command.is_none() { guess.next } else { "" },
+    };
+    let written = init::write(&args.folder, &systems, &commands);
     if args.build.is_some() && !systems.contains(&Ci::Github) {
         system::say!("NOTE: --build is for GitHub's job; that of GitLab takes the program from an earlier stage");
     }

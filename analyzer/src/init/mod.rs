@@ -3,6 +3,8 @@
 //! Owns the texts and where each goes. A file that exists is kept as it is; nothing else of the
 //! project is changed.
 
+pub(crate) mod build_system;
+
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -32,6 +34,8 @@ pub(crate) struct Commands<'a> {
     pub(crate) build: &'a str,
     /// The command to check.
     pub(crate) check: &'a str,
+    /// A line about what fits such a project better, or nothing.
+    pub(crate) next: &'a str,
 }
 
 /// What became of the files.
@@ -67,6 +71,7 @@ pub(crate) fn write(project: &Path, systems: &[Ci], commands: &Commands<'_>) -> 
     if systems.is_empty() {
         next += "next   for a CI job: --ci github or --ci gitlab\n";
     }
+    next += commands.next;
     let mut text = String::new();
     for (name, content, purpose) in files {
         match write_new(&project.join(name), &content) {

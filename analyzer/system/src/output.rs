@@ -31,15 +31,22 @@ pub fn called(name: &FileName) -> String {
 }
 
 /// Writes a file, or to standard output. A regular file is replaced as a whole: a process that is
-/// killed meanwhile leaves the old one.
+/// killed meanwhile, and a full disk, leave the old one, and no part of the new one.
 pub fn write(name: &FileName, bytes: &[u8]) -> std::io::Result<()> {
     if !name.is(STANDARD) {
         if std::fs::metadata(name).is_ok_and(|meta| meta.file_type().is_fifo()) {
             return write_pipe(name, bytes);
         }
-        return match replaceable(name).and_then(|file| replace(&file, bytes)) {
-            Some(()) => Ok(()),
-            None => std::fs::write(name, bytes),
+        return match replaceable(name).map(|file| (replace(&file, bytes), file)) {
+            Some((Replaced::Whole, _)) => Ok(()),
+            Some((Replaced::NoRoom(error), file)) => {
+                // An empty one was made to see whether it can be written.
+                if std::fs::metadata(&file).is_ok_and(|meta| meta.len() == 0) {
+                    let _ = std::fs::remove_file(&file);
+                }
+                Err(error)
+            }
+            Some((Replaced::Cannot, _)) | None => std::fs::write(name, bytes),
         };
     }
     // A pipe that is closed early has not taken the whole report, as with a named pipe.
@@ -125,11 +132,26 @@ fn is_special(path: &Path) -> bool {
 /// Links that are followed, as the kernel does.
 const LINKS: usize = 40;
 
-/// Puts a new file into the place of another one, with its mode. `None`: that can not be done, and
-/// the old one is as it was.
-fn replace(file: &Path, bytes: &[u8]) -> Option<()> {
-    let mut made = Replacement::begin(file)?;
-    made.file.write_all(bytes).and_then(|()| made.finish()).ok()
+/// What became of a file whose place a new one was to take.
+enum Replaced {
+    /// The new one has it.
+    Whole,
+    /// The disk has no room for the new one. The old one is as it was.
+    NoRoom(std::io::Error),
+    /// That can not be done here. The old one is as it was.
+    Cannot,
+}
+
+/// Puts a new file into the place of another one, with its mode.
+fn replace(file: &Path, bytes: &[u8]) -> Replaced {
+    let Some(mut made) = Replacement::begin(file) else { return Replaced::Cannot };
+    match made.file.write_all(bytes).and_then(|()| made.finish()) {
+        Ok(()) => Replaced::Whole,
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            Replaced::NoRoom(error)
+        }
+        Err(_) => Replaced::Cannot,
+    }
 }
 
 /// A file that takes the place of another one when it is complete. Without that it is removed, and

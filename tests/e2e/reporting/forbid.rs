@@ -133,3 +133,23 @@ fn a_colon_between_quotes_is_part_of_a_value() {
     let ended = run("without=racy.c:1");
     assert_eq!(ended.code(), Some(2), "{}", ended.err);
 }
+
+#[test]
+fn a_time_line_calls_a_stream_as_the_program_does() {
+    let folder = build::scratch("timeline-names");
+    let (trace, file) = (folder.join("t.trace"), folder.join("t.json"));
+    let tracks = |how: &str| -> Vec<String> {
+        let ended = end(streamsan(["record", "-o"]).arg(&trace).arg("--").arg(program()).arg(how));
+        assert_eq!(ended.code(), Some(0), "{how}: {}", ended.err);
+        let ended = end(streamsan(["timeline", "-o"]).arg(&file).arg(&trace));
+        assert_eq!(ended.code(), Some(0), "{how}: {}", ended.err);
+        let drawn = json(&file);
+        let events = drawn["traceEvents"].as_array().expect("events").iter();
+        let named = events.filter(|event| event["name"] == "thread_name");
+        named.map(|event| event["args"]["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let is_called = |name: &&String| name.starts_with("stream ") && name.contains(" \"work\" (");
+    let (named, kept) = (tracks("nvtx"), tracks("kept"));
+    assert_eq!(named.iter().filter(is_called).count(), 1, "{named:?}");
+    assert!(!kept.iter().any(|name| is_called(&name)) && kept.len() == named.len(), "{kept:?}");
+}

@@ -89,6 +89,37 @@ fn files_that_exist_are_kept() {
 }
 
 #[test]
+fn the_commands_are_those_of_the_projects_files() {
+    for (n, (file, text, build, check)) in [
+        ("CMakeLists.txt", "project(a CUDA)\n  Enable_Testing()\n", "cmake -S . -B build", "ctest --test-dir build"),
+        ("CMakeLists.txt", "project(a CUDA)\n# enable_testing()\n", "cmake -S . -B build", "build/app"),
+        ("meson.build", "project('a', 'cuda')\ntest('a', a)\n", "meson setup build", "meson test -C build"),
+        ("Makefile", "all: a\ntest: all\n", "make", "make test"),
+        ("Makefile", "all: a\ntests-are-elsewhere: all\n", "make", "./app"),
+        ("pyproject.toml", "[project]\nname = 'a'\n", "pip install .", "python -m pytest"),
+        ("README", "", "make", "./app"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let project = build::scratch(&format!("init_commands_{n}"));
+        fs::write(project.join(file), text).expect("written");
+        let ended = init(&project, &["--ci", "github"]);
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let job = read(&project, ".github/workflows/streamsan.yml");
+        let holds = |key: &str, command: &str| job.lines().any(|line| line.trim().starts_with(&format!("{key}: \"{command}")));
+        assert!(holds("run", build) && holds("command", check), "{file}: {text}: {job}");
+        assert!(ended.out.contains(&format!("try    streamsan --sim {check}")), "{}", ended.out);
+    }
+    let project = build::scratch("init_commands_given");
+    fs::write(project.join("CMakeLists.txt"), "enable_testing()\n").expect("written");
+    let ended = init(&project, &["--ci", "github", "--command", "build/mine", "--build", "ninja"]);
+    let job = read(&project, ".github/workflows/streamsan.yml");
+    assert!(job.contains("run: \"ninja\"\n") && job.contains("command: \"build/mine\"\n"), "{job}");
+    assert!(!ended.out.contains("CMake:"), "{}", ended.out);
+}
+
+#[test]
 fn what_cannot_be_written_is_named() {
     let project = build::scratch("init_wrong");
     let file = project.join("file");

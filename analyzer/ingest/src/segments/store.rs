@@ -54,6 +54,8 @@ impl Place {
 /// [`TraceStore::finish`] says so again, however it went on, and leaves it without an end.
 pub struct TraceStore {
     to: To,
+    /// The file, or the folder of segments, as it was named.
+    path: PathBuf,
     /// The first error.
     failed: Option<String>,
     /// Whether each process, by its number, has begun and not ended.
@@ -76,7 +78,7 @@ impl TraceStore {
         // Who looks on must find the header. What can not be written is told when the run ends.
         let _ = writer.flush();
         let to = To::File(writer, place);
-        Ok(Self::of(to))
+        Ok(Self::of(to, path))
     }
 
     /// A folder of segments. From now on the signal saves.
@@ -91,11 +93,16 @@ impl TraceStore {
                 libc::sigaction(SAVE, &raw const action, std::ptr::null_mut());
             }
         }
-        Ok(Self::of(To::Segments(Box::new(writer))))
+        Ok(Self::of(To::Segments(Box::new(writer)), folder))
     }
 
-    fn of(to: To) -> Self {
-        Self { to, failed: None, running: Vec::new() }
+    fn of(to: To, path: &Path) -> Self {
+        Self { to, path: path.to_path_buf(), failed: None, running: Vec::new() }
+    }
+
+    /// A line for the user about an error of this recording.
+    pub fn complaint(&self, error: &io::Error) -> String {
+        format!("{}: the trace can not be written: {error}", self.path.display())
     }
 
     /// Writes, and remembers if that failed.

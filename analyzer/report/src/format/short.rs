@@ -58,7 +58,7 @@ pub(super) fn what(side: &Side) -> String {
         (None, "") => side.actor.name().to_owned(),
         (None, call) => call.to_owned(),
     };
-    if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.name) }
+    if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.title()) }
 }
 
 /// What a finding is, without the place of its later access.

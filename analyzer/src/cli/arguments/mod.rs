@@ -106,7 +106,9 @@ pub(crate) fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(
         ),
         [only] => format!("{name} does not take '--{option}'; {only} does"),
         [ref others @ .., last] => {
-            format!("{name} does not take '--{option}'; {} and {last} do", others.join(", "))
+            // Theirs is a flag, which no table of options with a file lists.
+            let flags = if row.name == "json" { "; diff, dump and explain take it without a file" } else { "" };
+            format!("{name} does not take '--{option}'; {} and {last} do{flags}", others.join(", "))
         }
     })
 }

@@ -42,10 +42,21 @@ struct Lanes {
     streams: FxHashMap<StreamId, u64>,
     events: FxHashMap<EventId, Mark>,
     syncs: FxHashMap<SyncId, (u64, ThreadId, Vec<Mark>, String)>,
-    named: FxHashMap<u64, ()>,
+    tracks: BTreeMap<u64, Track>,
     now: u64,
     /// The findings of the process.
     races: Races,
+}
+
+/// The names of a track.
+#[derive(Default)]
+struct Track {
+    /// `stream 3`, `host thread`.
+    name: String,
+    /// What the program calls the stream by NVTX.
+    called: Option<String>,
+    /// Behind the name: ` (non-blocking)`.
+    kind: &'static str,
 }
 
 struct Drawing<W: Write> {
@@ -122,11 +133,14 @@ pub fn draw(path: &std::path::Path, outcomes: &[Outcome], to: impl Write) -> io:
     })
     .err();
     written?;
-    for process in processes.values() {
+    for (number, process) in &processes {
         let p = &process.names.process;
         let exe = p.exe.rsplit('/').next().unwrap_or_default();
         let name = json!({ "name": format!("{exe} (time is logical)") });
         d.event(&json!({ "ph": "M", "pid": p.pid, "tid": 0, "name": "process_name", "args": name }))?;
+        if let Some(lanes) = lanes.get(number) {
+            lanes.name_tracks(&mut d, p.pid)?;
+        }
     }
     d.to.write_all(b"\n]}\n")?;
     d.to.flush()?;
@@ -149,13 +163,20 @@ impl Lanes {
         let bytes = |r: &Region| json!({ "bytes": size(r) });
         match record.op {
             Op::StreamCreate { stream, kind, .. } => {
-                let name = match kind {
-                    StreamKind::Blocking => format!("stream {} (blocking)", stream.0),
-                    StreamKind::NonBlocking => format!("stream {} (non-blocking)", stream.0),
-                    StreamKind::Legacy => "legacy default stream".to_string(),
-                    StreamKind::PerThread => format!("per-thread default stream of thread {}", thread.0),
+                let numbered = format!("stream {}", stream.0);
+                let (name, kind) = match kind {
+                    StreamKind::Blocking => (numbered, " (blocking)"),
+                    StreamKind::NonBlocking => (numbered, " (non-blocking)"),
+                    StreamKind::Legacy => ("legacy default stream".to_string(), ""),
+                    StreamKind::PerThread => (format!("per-thread default stream of thread {}", thread.0), ""),
                 };
-                self.name(d, pid, u64::from(stream.0), &name)
+                self.tracks.entry(stream.0.into()).or_insert(Track { name, called: None, kind });
+                Ok(())
+            }
+            Op::StreamName { stream, name } => {
+                let called = name.lossy().into_owned();
+                self.tracks.entry(stream.0.into()).or_default().called = Some(called).filter(|name| !name.is_empty());
+                Ok(())
             }
             Op::Launch { stream, kernel, shape, .. } => {
                 let name = process.names.kernel(kernel).map_or_else(|| "kernel".to_string(), |k| demangle(&k.name));
@@ -206,7 +227,7 @@ impl Lanes {
             }
             Op::Alloc { .. } | Op::Free { .. } => {
                 let args = args(process, json!({}));
-                let at = self.host(d, process, thread)?;
+                let at = self.host(process, thread);
                 d.slice(pid, at, 1, record.op.name(), "memory", args)
             }
             Op::SyncBegin { sync, scope, stream, event, .. } => {
@@ -227,7 +248,7 @@ impl Lanes {
             }
             Op::SyncEnd { sync } => {
                 let Some((began, thread, marks, name)) = self.syncs.remove(&sync) else { return Ok(()) };
-                let track = self.host(d, process, thread)?.track;
+                let track = self.host(process, thread).track;
                 // The host continues when the last op that it waits for has ended.
                 let end = marks.iter().map(|m| m.time + 1).fold(self.now, u64::max);
                 self.now = end;
@@ -273,7 +294,10 @@ impl Lanes {
     ) -> io::Result<()> {
         let pid = process.names.process.pid;
         let track = u64::from(stream.0);
-        self.name(d, pid, track, &format!("stream {}", stream.0))?;
+        let named = self.tracks.entry(track).or_default();
+        if named.name.is_empty() {
+            named.name = format!("stream {}", stream.0);
+        }
         let time = self.begin(stream).max(after.map_or(0, |mark| mark.time + 1));
         args["thread"] = process.names.thread(thread).map_or(0, |(tid, _)| tid).into();
         let at = Mark { track, time };
@@ -298,27 +322,27 @@ impl Lanes {
         }
     }
 
-    fn host<W: Write>(
-        &mut self,
-        d: &mut Drawing<W>,
-        process: &mut TracedProcess,
-        thread: ThreadId,
-    ) -> io::Result<Mark> {
+    fn host(&mut self, process: &TracedProcess, thread: ThreadId) -> Mark {
         let track = HOST + u64::from(thread.0);
-        let name = match process.names.thread(thread) {
-            Some((tid, name)) => format!("host thread {tid} {name}"),
-            None => "host".to_string(),
+        let named = || match process.names.thread(thread) {
+            Some((tid, name)) => format!("host thread {tid} {name}").trim_end().to_owned(),
+            None => "host".to_owned(),
         };
-        self.name(d, process.names.process.pid, track, name.trim_end())?;
-        Ok(Mark { track, time: self.now })
+        self.tracks.entry(track).or_insert_with(|| Track { name: named(), ..Track::default() });
+        Mark { track, time: self.now }
     }
 
-    fn name<W: Write>(&mut self, d: &mut Drawing<W>, pid: u32, track: u64, name: &str) -> io::Result<()> {
-        if self.named.insert(track, ()).is_some() {
-            return Ok(());
+    /// Writes the names of the tracks, which are complete only when all ops were seen: a program
+    /// may name a stream late.
+    fn name_tracks<W: Write>(&self, d: &mut Drawing<W>, pid: u32) -> io::Result<()> {
+        for (track, Track { name, called, kind }) in &self.tracks {
+            let called = called.as_ref().map_or_else(String::new, |called| format!(" \"{called}\""));
+            let args = json!({ "name": format!("{name}{called}{kind}") });
+            d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_name", "args": args }))?;
+            let args = json!({ "sort_index": track });
+            d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_sort_index", "args": args }))?;
         }
-        d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_name", "args": { "name": name } }))?;
-        d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_sort_index", "args": { "sort_index": track } }))
+        Ok(())
     }
 }
 
