@@ -17,7 +17,7 @@ pub struct Writer<W: Write> {
     /// Checksum of the last frame.
     before: u32,
     /// Why nothing can be added.
-    closed: Option<&'static str>,
+    closed: Option<String>,
 }
 
 impl<W: Write> Writer<W> {
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         self.flush()?;
         self.write_stored(LAST, 0, &[])?;
         self.noted(|to| to.flush())?;
-        self.closed = Some("the trace has ended");
+        self.closed = Some("the trace has ended".to_owned());
         Ok(())
     }
 
@@ -115,11 +115,11 @@ impl<W: Write> Writer<W> {
 
     /// Whether something can be added.
     fn open(&self) -> io::Result<()> {
-        self.closed.map_or(Ok(()), |why| Err(io::Error::other(why)))
+        self.closed.as_ref().map_or(Ok(()), |why| Err(io::Error::other(why.clone())))
     }
 
     /// Writes. After an error the file lacks something, and gets no end mark.
     fn noted(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
-        write(&mut self.to).inspect_err(|_| self.closed = Some("an earlier part of the trace could not be written"))
+        write(&mut self.to).inspect_err(|error| self.closed = Some(format!("an earlier part is missing: {error}")))
     }
 }
