@@ -260,8 +260,8 @@ fn what_is_missing_is_one_line_and_code_2() {
     assert!(ended.err.contains("pip install fsspec pyarrow duckdb"), "{}", ended.err);
 }
 
-/// Writes datasets whose names and texts are an attacker's: the folder of the day or of the job, the
-/// trace, the error, the host. One process writes all of them: Python takes a second to start.
+/// Writes datasets whose names and texts are an attacker's: the folder of the day or of the job,
+/// the trace, the error, the host. One process writes all of them: Python takes a second to start.
 const HOSTILE: &str = r"
 import json, os, sys
 from urllib.parse import quote
