@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Evaluations that are kept whatever their size. A kernel that is too long to be recorded is
-/// evaluated again for each one that was dropped, and cuBLAS launches one kernel in a dozen shapes
-/// a step.
+/// Evaluations that are kept whatever their size, and most shapes where there are more. A kernel
+/// that is too long to be recorded is evaluated again for each one that was dropped, and cuBLAS
+/// launches one kernel in a dozen shapes a step.
 const ALWAYS: usize = 64;
 /// Evaluations that are kept while they are small.
 const MOST: usize = 1024;
@@ -71,7 +71,9 @@ impl KeptEvaluations {
         // Another thread may have evaluated the same: the later one stands for both.
         self.families[family].by_values.insert(values(&new), new.clone());
         self.in_order.push_back(new);
-        while self.in_order.len() > MOST || self.in_order.len() > ALWAYS && self.accesses > MOST_ACCESSES {
+        // (Families are gone through one by one.)
+        let is_large = |kept: &Self| kept.accesses > MOST_ACCESSES || kept.families.len() > ALWAYS;
+        while self.in_order.len() > MOST || self.in_order.len() > ALWAYS && is_large(self) {
             self.drop_first();
         }
     }
@@ -153,6 +155,18 @@ mod tests {
         (0..100).for_each(|number| kept.push(evaluation(2, 8, number, MOST_ACCESSES)));
         assert_eq!((kept.iter().count(), kept.families.len()), (ALWAYS, 1));
         assert_eq!((found(&kept, 2, 35), found(&kept, 2, 36), found(&kept, 1, 3000)), (None, Some(36), None));
+    }
+
+    #[test]
+    fn of_many_shapes_few_are_kept() {
+        let mut kept = KeptEvaluations::default();
+        (1..=500).for_each(|grid| kept.push(evaluation(grid, 8, 1, 2)));
+        assert_eq!((kept.iter().count(), kept.families.len()), (ALWAYS, ALWAYS));
+        assert_eq!((found(&kept, 436, 1), found(&kept, 437, 1), found(&kept, 500, 1)), (None, Some(1), Some(1)));
+        // Numbers of few shapes are.
+        (0..900).for_each(|number| kept.push(evaluation(500, 8, number, 2)));
+        assert!(kept.families.len() <= ALWAYS && kept.iter().count() > 900);
+        assert!((0..900).all(|number| found(&kept, 500, number) == Some(number)));
     }
 
     #[test]
