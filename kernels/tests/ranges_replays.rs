@@ -106,7 +106,7 @@ fn our_own_kernels() {
             let image = Image::parse(&code).expect("an image");
             let entry = image.entries().first().expect("an entry");
             let image = CodeImage::from_code(entry.unpack().expect("unpacked"), entry.arch).expect("code");
-            every_kernel(&image, count(40), &format!("{source} {options:?}"));
+            every_kernel(&image, count(20), &format!("{source} {options:?}"));
         }
     }
 }

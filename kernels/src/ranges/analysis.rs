@@ -334,18 +334,18 @@ impl Analysis {
             |found| self.by_thread(launch, found),
         );
         inputs.extend(kept.bytes());
-        inputs.extend(self.resolve_all(&kept.result, &kept.locks, launch, out));
+        inputs.extend(self.resolve_all(&kept.result, (&kept.locks, &kept.if_fenced), launch, out));
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
         let found = self.by_thread(launch, &found).map_or(found, |refined| refined.0);
-        self.resolve_all(&found, &OnceLock::new(), launch, out);
+        self.resolve_all(&found, (&OnceLock::new(), &OnceLock::new()), launch, out);
     }
 
     pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
-        self.resolve_all(&found, &OnceLock::new(), launch, out);
+        self.resolve_all(&found, (&OnceLock::new(), &OnceLock::new()), launch, out);
     }
 
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
@@ -357,13 +357,12 @@ impl Analysis {
     fn resolve_all(
         &self,
         found: &EvaluatedAccesses<Extent>,
-        kept: &OnceLock<KeptLocks>,
+        (kept, kept_if_fenced): (&OnceLock<KeptLocks>, &OnceLock<KeptLocks>),
         launch: &LaunchArgs<'_>,
         out: &mut Vec<KernelAccess>,
     ) -> Vec<Range<usize>> {
         let locks = HeldLocks::of(self, &self.locks, launch, kept);
-        // Few kernels have these, and only measured launches ask: nothing is kept.
-        let if_fenced = HeldLocks::of(self, &self.if_fenced, launch, &OnceLock::new());
+        let if_fenced = HeldLocks::of(self, &self.if_fenced, launch, kept_if_fenced);
         let selections = Selections::of(self, launch);
         let mut done = Vec::new();
         for (kind, r, at) in found {

@@ -66,12 +66,23 @@ impl Kernel {
     ///
     /// # Safety
     /// `kernel_params` is the array that the program passed to a launch that has succeeded.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn any_word(&self, kernel_params: *mut *mut c_void, is: impl Fn(u64) -> bool) -> bool {
-        for (index, slot) in self.params.iter().enumerate().filter(|(_, slot)| slot.size >= 8) {
+        for (index, slot) in self.params.iter().enumerate() {
+            if slot.size < 8 {
+                continue;
+            }
             // SAFETY: the driver has read exactly these parameters from this array.
             let value: *const u8 = unsafe { *kernel_params.add(index) }.cast();
             if value.is_null() {
+                continue;
+            }
+            // As nearly all are.
+            if slot.size == 8 && slot.offset.is_multiple_of(8) {
+                // SAFETY: the driver has read 8 bytes from where the value is.
+                if is(unsafe { value.cast::<u64>().read_unaligned() }) {
+                    return true;
+                }
                 continue;
             }
             let first = slot.offset.next_multiple_of(8) - slot.offset;
@@ -167,6 +178,11 @@ mod tests {
             let found = unsafe { kernel.any_word(pointers.as_mut_ptr(), |w| w == word) };
             assert_eq!(found, words.contains(&word), "{word:#x}");
         }
+        // Eight bytes between two words hold none.
+        let (params, size) = Kernel::lay_out(&[slot(4, 8)]);
+        let between = Kernel { handle, generation: AtomicU32::new(0), id, params, size, unknown: false };
+        // SAFETY: as above.
+        assert!(!unsafe { between.any_word(pointers.as_mut_ptr(), |_| true) });
         // SAFETY: no bytes, no parameters.
         unsafe { kernel.gather(std::ptr::null_mut(), &mut []) };
         assert_eq!(Kernel::lay_out(&[slot(0, 8), slot(MAX_PARAMS as u32, 4)]).1, 8, "more than there may be");

@@ -31,10 +31,26 @@ pub fn may_hold_table(address: u64) -> bool {
     (TABLES[0].load(Ordering::Relaxed)..TABLES[1].load(Ordering::Relaxed)).contains(&address)
 }
 
-/// Whether there may be any.
+/// Where tables of pointers may lie: for tests of many addresses. `None`: there are none.
 #[inline]
-pub fn hold_tables() -> bool {
-    TABLES[1].load(Ordering::Relaxed) > 0
+pub fn tables() -> Option<Tables> {
+    let [start, end] = [TABLES[0].load(Ordering::Relaxed), TABLES[1].load(Ordering::Relaxed)];
+    (end > 0).then_some(Tables { start, size: end.saturating_sub(start) })
+}
+
+/// Bytes among which tables of pointers may lie.
+#[derive(Clone, Copy)]
+pub struct Tables {
+    start: u64,
+    size: u64,
+}
+
+impl Tables {
+    /// Whether one may lie at an address.
+    #[inline(always)]
+    pub fn may_be_at(self, address: u64) -> bool {
+        address.wrapping_sub(self.start) < self.size
+    }
 }
 
 /// Whether a region may lie in pinned memory.
@@ -53,4 +69,18 @@ pub fn may_overlap(start: u64, end: u64) -> bool {
 /// Whether there is no pinned memory.
 pub fn are_empty() -> bool {
     LOWEST.load(Ordering::Relaxed) >= HIGHEST.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_lie_from_their_start_to_their_end() {
+        let some = Tables { start: 100, size: 20 };
+        assert!([100, 119].into_iter().all(|at| some.may_be_at(at)));
+        assert!(![0, 99, 120, u64::MAX].into_iter().any(|at| some.may_be_at(at)));
+        let none = Tables { start: 100, size: 0 };
+        assert!(![0, 99, 100, 101, u64::MAX].into_iter().any(|at| none.may_be_at(at)));
+    }
 }

@@ -8,7 +8,8 @@ use trace::{EventMode, LaunchShape, Op, launch_flags};
 
 use crate::exact;
 use crate::handles::kernel::{Kernel, MAX_PARAMS};
-use crate::host::{in_place, pinned_bounds};
+use crate::host::in_place;
+use crate::host::pinned_bounds::{self, Tables};
 use crate::ids::events::event_id;
 use crate::ids::kernels::kernel_of;
 use crate::ids::streams::working_stream;
@@ -69,8 +70,10 @@ unsafe fn launched(
             None if kernel_params.is_null() => 0,
             None => kernel.size(),
         };
-        // SAFETY: forwarded from the caller.
-        if pinned_bounds::hold_tables() && unsafe { may_take_table(kernel, bytes, kernel_params) } {
+        if let Some(tables) = pinned_bounds::tables()
+            // SAFETY: forwarded from the caller.
+            && unsafe { may_take_table(tables, kernel, bytes, kernel_params) }
+        {
             // SAFETY: as above.
             unsafe { reveal_tables(cx, kernel, bytes, kernel_params) };
         }
@@ -141,8 +144,9 @@ unsafe fn uses_in_launch(
 ///
 /// # Safety
 /// As for [`launched`].
-unsafe fn may_take_table(kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) -> bool {
-    let may_be = pinned_bounds::may_hold_table;
+#[inline(always)]
+unsafe fn may_take_table(tables: Tables, kernel: &Kernel, bytes: Option<&[u8]>, params: *mut *mut c_void) -> bool {
+    let may_be = |word| tables.may_be_at(word);
     match bytes {
         Some(bytes) => words_of(bytes).any(may_be),
         None if params.is_null() => false,

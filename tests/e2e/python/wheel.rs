@@ -41,7 +41,8 @@ fn install(folder: &Path) {
         assert!(out.status.success(), "{what:?}: {text}");
     };
     let dist = folder.join("dist");
-    ran(Command::new(product::root().join("scripts/package")).arg(product::bin()).arg("-o").arg(&dist));
+    let mut pack = Command::new(product::root().join("scripts/package"));
+    ran(pack.arg("--quick").arg(product::bin()).arg("-o").arg(&dist));
     let mut made = std::fs::read_dir(&dist).expect("packages").map(|entry| entry.expect("entry").path());
     let wheel = made.find(|path| path.extension().is_some_and(|e| e == "whl")).expect("a wheel");
     let venv = folder.join("venv");

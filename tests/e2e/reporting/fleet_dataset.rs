@@ -260,22 +260,23 @@ fn what_is_missing_is_one_line_and_code_2() {
     assert!(ended.err.contains("pip install fsspec pyarrow duckdb"), "{}", ended.err);
 }
 
-/// Writes a dataset whose names and texts are an attacker's: the folder of the day or of the job,
-/// the trace, the error, the host.
+/// Writes datasets whose names and texts are an attacker's: the folder of the day or of the job,
+/// the trace, the error, the host. One process writes all of them: Python takes a second to start.
 const HOSTILE: &str = r"
-import os, sys
+import json, os, sys
 from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-root, field, value, day = sys.argv[1:]
-row = dict(task='t', machine='h', rank='0', trace='x.trace', bytes=1, program='p', segments=None, status='damaged', error='torn',
-           findings=0, attempts=1, seconds=1.0, checked_at='2026-01-01T00:00:00')
-names = dict(date=day, job='j')
-(names if field in names else row)[field] = value
-folder = os.path.join(root, 'traces', 'date=' + quote(names['date'], safe=''), 'job=' + quote(names['job'], safe=''))
-os.makedirs(folder)
-pq.write_table(pa.Table.from_pylist([row]), os.path.join(folder, 't.parquet'))
+day = sys.argv[2]
+for root, field, value in json.load(open(sys.argv[1])):
+    row = dict(task='t', machine='h', rank='0', trace='x.trace', bytes=1, program='p', segments=None, status='damaged', error='torn',
+               findings=0, attempts=1, seconds=1.0, checked_at='2026-01-01T00:00:00')
+    names = dict(date=day, job='j')
+    (names if field in names else row)[field] = value
+    folder = os.path.join(root, 'traces', 'date=' + quote(names['date'], safe=''), 'job=' + quote(names['job'], safe=''))
+    os.makedirs(folder)
+    pq.write_table(pa.Table.from_pylist([row]), os.path.join(folder, 't.parquet'))
 ";
 
 #[test]
@@ -295,17 +296,18 @@ fn what_a_dataset_holds_is_data_whoever_made_it() {
         "$(touch owned) `touch owned` ; touch owned".to_owned(),
         "-o".to_owned(),
     ];
-    let mut made = 0;
+    let mut datasets = Vec::new();
     for field in ["date", "job", "trace", "machine", "error", "status", "rank"] {
         for value in &values {
-            made += 1;
-            let dataset = folder.join(format!("set{made}"));
-            let mut write = with_python(&bin, bin.join("python"));
-            write.args(["-c", HOSTILE, text(&dataset), field, value, "2026-11-23"]);
-            assert_eq!(end(&mut write).code(), Some(0));
+            datasets.push(json!([folder.join(format!("set{}", datasets.len() + 1)), field, value]));
         }
     }
-    // One process asks all of them: Python takes a second to start.
+    let (made, list) = (datasets.len(), folder.join("sets.json"));
+    std::fs::write(&list, Value::from(datasets).to_string()).expect("written");
+    let mut write = with_python(&bin, bin.join("python"));
+    let ended = end(write.args(["-c", HOSTILE, text(&list), "2026-11-23"]));
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    // One process asks all of them, too.
     let script = "import sys\nfrom streamsan.fleet import __main__\n\
         for n in range(1, int(sys.argv[2]) + 1):\n\
         \x20   print('BEGIN', n, flush=True)\n\

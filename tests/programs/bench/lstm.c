@@ -1,7 +1,9 @@
 /* The calls of a training step of an LSTM of cuDNN's with a CTC loss, for what their analysis costs: real kernels (lstm_kernels.cu) on the fake
  * driver, which runs none of them. Four layers of a hundred steps: each step clears the locks of its product, launches it and a cell, and
  * hands over to another stream by an event that is made and destroyed for that.
- *   lstm IMAGE STEPS                prints the number of operations */
+ *   lstm IMAGE STEPS [moving]       prints the number of operations
+ * With `moving` each step has its memory elsewhere, as a caching allocator may hand it out: launches of a step differ from those of the one
+ * before in pointers, and among each other in numbers. */
 #define MINI_IMPLEMENTS
 #include "../common.h"
 
@@ -28,15 +30,18 @@ static void hand_over(CUstream from, CUstream to) {
     CHECK(p_cuEventDestroy_v2(event));
     operations += 4;
 }
+static size_t more;
 static CUdeviceptr room(size_t bytes) {
     CUdeviceptr at;
-    CHECK(p_cuMemAlloc_v2(&at, bytes));
+    CHECK(p_cuMemAlloc_v2(&at, bytes + more));
     return at;
 }
 
 int main(int argc, char **argv) {
     REQUIRE(argc > 2);
     int steps = atoi(argv[2]);
+    size_t by = argc > 3 && !strcmp(argv[3], "moving") ? 512 : 0;
+    more = steps * by;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     REQUIRE(driver);
 #define LOOK(name, arguments) p_##name = dlsym(driver, #name);
@@ -62,6 +67,8 @@ int main(int argc, char **argv) {
         weights[l] = room(sizeof(float) * hidden * four), dgates[l] = room(TIMES * state * 4), dh[l] = room(TIMES * state);
     }
     for (int step = 0; step < steps; step++) {
+        for (int l = 0; l < LAYERS && step; l++) gates[l] += by, h[l] += by, c[l] += by, dc[l] += by, dgates[l] += by, dh[l] += by;
+        if (step) x += by, y += by, alpha += by;
         for (int back = 0; back < 2; back++)
             for (int l = 0; l < LAYERS; l++) {
                 CUstream stream = streams[l & 1];
@@ -95,8 +102,8 @@ int main(int argc, char **argv) {
         }
         for (int k = 0; k < 20; k++) {
             int n = 1000 + k * 16;
-            float by = 1.f / (step + 1);
-            void *scale[] = {&x, &y, &n, &by}, *sum[] = {&x, &y, &n};
+            float part = 1.f / (step + 1);
+            void *scale[] = {&x, &y, &n, &part}, *sum[] = {&x, &y, &n};
             launch(SCALE, 16, 1, 128, 1, streams[2], scale);
             launch(SUM, 16, 1, 256, 1, streams[2], sum);
         }

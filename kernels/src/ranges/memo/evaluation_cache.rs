@@ -7,6 +7,7 @@
 //! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
 //! one.
 
+use super::kept_evaluations::KeptEvaluations;
 use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
@@ -20,9 +21,6 @@ use crate::ranges::memo::kept_locks::KeptLocks;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Results that are kept per kernel. A kernel that is too long to be recorded is evaluated again
-/// for each result that was dropped, and cuBLAS launches one kernel in a dozen shapes a step.
-const MAX_KEPT: usize = 64;
 /// Recorded programs that are kept per kernel.
 const MAX_PROGRAMS: usize = 8;
 /// No more recordings are made when there were this many more than launches that were replayed.
@@ -39,14 +37,25 @@ fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
 /// mattered.
 #[derive(Debug)]
 pub(crate) struct CachedEvaluation {
-    shape: LaunchShape,
+    pub(super) shape: LaunchShape,
     pub(super) inputs: Vec<(LaunchInput, u64)>,
     pub(crate) result: EvaluatedAccesses<Extent>,
     /// The locks of these launches, once they were found.
     pub(crate) locks: OnceLock<KeptLocks>,
+    /// The same of those that are held if a launch executes the fences which they need.
+    pub(crate) if_fenced: OnceLock<KeptLocks>,
 }
 
 impl CachedEvaluation {
+    /// One whose locks were not looked for.
+    pub(super) fn new(
+        shape: LaunchShape,
+        inputs: Vec<(LaunchInput, u64)>,
+        result: EvaluatedAccesses<Extent>,
+    ) -> CachedEvaluation {
+        CachedEvaluation { shape, inputs, result, locks: OnceLock::new(), if_fenced: OnceLock::new() }
+    }
+
     /// The parameter bytes that mattered.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
         self.inputs.iter().filter_map(|(input, _)| match *input {
@@ -63,11 +72,11 @@ type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>
 /// place.
 type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, Option<Box<Tiles>>, u32);
 
-/// What is kept of one kernel. The latest are last.
+/// What is kept of one kernel.
 #[derive(Debug, Default)]
 struct State {
-    kept: Vec<Arc<CachedEvaluation>>,
-    /// Each with a launch of the shape it holds for, but for the grid.
+    kept: KeptEvaluations,
+    /// Each with a launch of the shape it holds for, but for the grid. The latest are last.
     programs: Vec<(LaunchShape, ReplayProgram)>,
     /// Recordings less the launches that were replayed.
     ahead: u32,
@@ -126,16 +135,14 @@ impl EvaluationCache {
                 None => found,
             };
             let inputs = inputs.into_iter().map(|i| (i, i.read(launch))).collect();
-            CachedEvaluation { shape: wanted, inputs, result, locks: OnceLock::new() }
+            CachedEvaluation::new(wanted, inputs, result)
         };
-        let equal =
-            |k: &&Arc<CachedEvaluation>| k.shape == wanted && k.inputs.iter().all(|(i, v)| i.read(launch) == *v);
         let like = |s: &LaunchShape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let record = {
             let mut store = lock();
-            if let Some(k) = store.kept.iter().find(equal) {
-                return k.clone();
+            if let Some(kept) = store.kept.get(&wanted, launch) {
+                return kept.clone();
             }
             let programs = store.programs.iter().enumerate().rev().filter(|p| like(&p.1.0));
             let played = programs.filter_map(|(n, p)| Some((n, p.1.play(launch)?))).next();
@@ -146,16 +153,16 @@ impl EvaluationCache {
                 drop(store);
                 let refined = refine(&result);
                 let new = Arc::new(kept(inputs, result, refined));
-                push(&mut lock().kept, MAX_KEPT, new.clone());
+                lock().kept.push(new.clone());
                 return new;
             }
             if let Some((result, inputs, locks)) = store.relocations.take(&wanted, launch) {
                 drop(store);
                 // The launch cache keeps it: here it would take the place of what was found.
-                let locks = locks.map_or_else(OnceLock::new, OnceLock::from);
-                return Arc::new(CachedEvaluation { locks, ..kept(inputs, result, None) });
+                let [locks, if_fenced] = locks.map(|locks| locks.map_or_else(OnceLock::new, OnceLock::from));
+                return Arc::new(CachedEvaluation { locks, if_fenced, ..kept(inputs, result, None) });
             }
-            recordable() && store.ahead < MAX_AHEAD && store.kept.iter().filter(|k| like(&k.shape)).count() > 1
+            recordable() && store.ahead < MAX_AHEAD && store.kept.count(like) > 1
         };
         let taken = replay::record(record, evaluate);
         let result: EvaluatedAccesses<Extent> =
@@ -165,7 +172,7 @@ impl EvaluationCache {
         let mut store = lock();
         store.fresh = true;
         store.relocations.note(wanted, words, launch, &new);
-        push(&mut store.kept, MAX_KEPT, new.clone());
+        store.kept.push(new.clone());
         match taken.program {
             Some(p) => {
                 store.ahead += 1;
@@ -203,11 +210,7 @@ impl EvaluationCache {
                 (kind, ReachedBytes { tiles, ..ReachedBytes::new(base, several, extent).made(early) }, at)
             };
             let result = result.into_iter().map(whole).collect();
-            push(
-                &mut store.kept,
-                MAX_KEPT,
-                Arc::new(CachedEvaluation { shape, inputs, result, locks: OnceLock::new() }),
-            );
+            store.kept.push(Arc::new(CachedEvaluation::new(shape, inputs, result)));
         }
         true
     }

@@ -58,8 +58,9 @@ pub(crate) struct Relocations {
     taken: u64,
 }
 
-/// What is taken for a launch: the bytes, the inputs that decided about it, and its locks.
-pub(crate) type Taken = (EvaluatedAccesses<Extent>, Vec<LaunchInput>, Option<KeptLocks>);
+/// What is taken for a launch: the bytes, the inputs that decided about it, its locks, and those
+/// that it holds if it executes their fences.
+pub(crate) type Taken = (EvaluatedAccesses<Extent>, Vec<LaunchInput>, [Option<KeptLocks>; 2]);
 
 /// The word among these that an input is read from.
 fn word_of(input: LaunchInput, words: &[u16]) -> Option<u16> {
@@ -153,7 +154,9 @@ impl Relocations {
         }
         let moved = bounded(alike.found_at(&to)?);
         let inputs = alike.first.inputs.iter().map(|(input, _)| *input).collect();
-        let locks = alike.first.locks.get().and_then(|locks| locks.moved(|r| alike.moved(r, &to)));
+        let first = &alike.first;
+        let locks = [&first.locks, &first.if_fenced]
+            .map(|locks| locks.get().and_then(|locks| locks.moved(|r| alike.moved(r, &to))));
         self.taken += 1;
         Some((moved, inputs, locks))
     }

@@ -100,6 +100,14 @@ impl Window {
         self.lo <= address && address < self.limit
     }
 
+    /// How many words from `address` on are known to be readable: as [`Window::read`] would read
+    /// them, aligned, for as long as this capture lasts.
+    #[inline]
+    pub(crate) fn words_from(&self, address: u64) -> u64 {
+        let is_known = self.holds(address) && address & 7 == 0;
+        if is_known { (self.hi - address) / 8 } else { 0 }
+    }
+
     /// The word at `address`, if it can be read.
     #[inline]
     pub(crate) fn read(&mut self, address: u64) -> Option<u64> {
@@ -179,6 +187,11 @@ mod tests {
             assert_eq!(window.read(at + PAGE - 8), Some(0));
             assert_eq!(window.read(at + PAGE - 4), None, "unaligned");
             assert_eq!(window.read(at + PAGE), None);
+            // To the end of the page, and none of what is not aligned or not readable.
+            assert_eq!(window.words_from(at + 16), (PAGE - 16) / 8);
+            for none in [at + 20, at + PAGE, at - 8] {
+                assert_eq!(window.words_from(none), 0);
+            }
             libc::munmap(two, 2 * PAGE as usize);
         }
     }

@@ -61,21 +61,30 @@ impl WalkTree {
             self.clear();
         }
         let (mut from, mut value, mut matched) = (0, at.sp | limits << 48, 0);
-        let first = at.sp - 8;
+        let mut near = Near::around(at.sp, window);
         loop {
             // A word that is not the one of this path, or the beginning.
             let Some([mut index, _]) = self.edges.get(from, value) else {
                 return Err(Some(TreeMiss { from, matched }));
             };
+            let begin = index;
             loop {
-                matched += 1;
                 let entry = self.words[usize::from(index)];
-                value = match entry >> 48 {
-                    END => return Ok(entry as u32),
-                    REGISTER => at.fp,
-                    distance => window.read(first + distance * 8).ok_or(None)?,
+                value = match near.word(entry >> 48) {
+                    Some(word) => word,
+                    None => match entry >> 48 {
+                        END => return Ok(entry as u32),
+                        REGISTER => at.fp,
+                        distance => {
+                            let word = window.read(at.sp - 8 + distance * 8).ok_or(None)?;
+                            // It may have grown.
+                            near = Near::around(at.sp, window);
+                            word
+                        }
+                    },
                 };
                 if value != entry & WORD {
+                    matched += usize::from(index - begin) + 1;
                     from = index;
                     break;
                 }
@@ -91,6 +100,28 @@ impl WalkTree {
         let mut path = TreePath { tree: self, miss, next, read: 0, first: at.sp - 8, value: 0, keep: true };
         path.word(0, at.sp | limits << 48);
         path
+    }
+}
+
+/// The words above a stack pointer that are known to be readable: one comparison says so of each.
+struct Near {
+    sp: u64,
+    count: u64,
+}
+
+impl Near {
+    #[inline(always)]
+    fn around(sp: u64, window: &Window) -> Self {
+        // Neither of the two reserved distances is one of a word.
+        Self { sp, count: window.words_from(sp).min(REGISTER - 1) }
+    }
+
+    /// The word at a distance, if it is one of these.
+    #[inline(always)]
+    fn word(&self, distance: u64) -> Option<u64> {
+        let number = distance.wrapping_sub(END + 1);
+        // SAFETY: this many words from there on are readable and aligned: `Window::words_from`.
+        (number < self.count).then(|| unsafe { ((self.sp + number * 8) as *const u64).read() })
     }
 }
 
