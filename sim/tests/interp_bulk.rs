@@ -188,7 +188,7 @@ fn map(address: u64, sizes: [u64; 2], swizzle: u32) -> TensorMap {
     let tile = Tile { extent: [32, 8, 1, 1, 1], step: [1; 5] };
     let sizes = [sizes[0], sizes[1], 1, 1, 1];
     let tensor = Tensor { address, element: 4, sizes, strides: [sizes[0] * 4, 0, 0, 0], tile: Some(tile) };
-    TensorMap { tensor, tile, kind: 3, rank: 2, swizzle }
+    TensorMap { tensor, tile, image: None, kind: 3, rank: 2, swizzle }
 }
 
 #[test]

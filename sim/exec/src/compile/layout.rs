@@ -6,6 +6,7 @@ use device_code::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Pa
 
 use crate::interface::ParamInfo;
 use crate::program::Kernel;
+use crate::registers::at_start;
 
 /// Where the shared variables of a module are. Those that device functions use have one place in
 /// all kernels; those that only kernels use overlap those of other kernels.
@@ -306,8 +307,25 @@ pub(crate) fn kernel(
         local,
         nested: depth.is_none(),
         cluster: three("reqnctapercluster"),
+        registers: at_start(
+            three("maxnreg").map(|[most, ..]| most),
+            three("reqntid").or_else(|| three("maxntid")).map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
+            three("minnctapersm").map(|[blocks, ..]| blocks),
+            counts(module, function),
+        ),
         error: None,
     }
+}
+
+/// The largest count of registers that a function asks for itself (`setmaxnreg`).
+fn counts(module: &Module, function: &Function) -> Option<u32> {
+    let code = function.body.iter().flat_map(|body| &body.code);
+    let asks = code.filter(|instruction| module.opcode(instruction.opcode).parts[0] == "setmaxnreg");
+    let count = |operand: Option<&Operand>| match operand {
+        Some(&Operand::Int(count)) => u32::try_from(count).ok(),
+        _ => None,
+    };
+    asks.filter_map(|instruction| count(instruction.operands.first())).max()
 }
 
 #[cfg(test)]
