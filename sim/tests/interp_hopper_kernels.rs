@@ -6,11 +6,18 @@ use sim_races::{Grade, Remedy};
 use streamsan_sim::interp::exec::tensor::map::{Image, TensorMap};
 use streamsan_sim::interp::{BulkTiming, FaultKind, Launch};
 
-use crate::interp_support::{Arg, Gpu, ptx};
+use crate::interp_support::{Arg, Gpu, compile, ptx};
+
+const SOURCE: &str = include_str!("cuda/hopper.cu");
 
 fn gpu() -> Gpu {
-    // Machine code has other instructions for all of this, which are not executed.
-    Gpu::from_ptx(&ptx(include_str!("cuda/hopper.cu"), "compute_90a", &[]))
+    Gpu::from_ptx(&ptx(SOURCE, "compute_90a", &[]))
+}
+
+/// The same as machine code, of which products of warp groups are refused, and the counts of
+/// registers are not kept.
+fn machine() -> Gpu {
+    Gpu::from_cubin(compile(SOURCE, &["-cubin", "-arch=sm_90a"], &[]))
 }
 
 fn launch(threads: u32, bulk: BulkTiming) -> Launch {
@@ -19,9 +26,10 @@ fn launch(threads: u32, bulk: BulkTiming) -> Launch {
 
 #[test]
 fn a_map_that_the_kernel_has_made_is_used() {
-    let gpu = gpu();
     let input: Vec<i32> = (0..40 * 20).collect();
-    for bulk in [BulkTiming::AtOnce, BulkTiming::Late, BulkTiming::Random(1)] {
+    let times = [BulkTiming::AtOnce, BulkTiming::Late, BulkTiming::Random(1)];
+    let gpus = [gpu(), machine()];
+    for (gpu, bulk) in gpus.iter().flat_map(|gpu| times.map(|bulk| (gpu, bulk))) {
         for mended in [true, false] {
             let detector = gpu.detect();
             let (from, f) = (gpu.buffer(&input), gpu.zeros::<i32>(256));
@@ -47,7 +55,9 @@ fn a_map_that_the_kernel_has_made_is_used() {
                 assert_eq!(maps.read::<u8>(), map.encode());
             } else {
                 let found: Vec<_> = detector.races().iter().map(|race| (race.grade, race.remedy)).collect();
-                assert!(found.contains(&(Grade::Certain, Remedy::BlockBarrier)), "{found:?}");
+                // Machine code copies the map by atomic exchanges.
+                let remedy = if gpu.is_machine() { Remedy::Atomic } else { Remedy::BlockBarrier };
+                assert!(found.contains(&(Grade::Certain, remedy)), "{found:?}");
             }
         }
     }
@@ -111,10 +121,13 @@ fn inside(at: [i64; 4]) -> Option<usize> {
 
 #[test]
 fn columns_of_images_are_those_of_the_host() {
-    let gpu = gpu();
     let input: Vec<i32> = (1..=SIZES.iter().product::<i64>() as i32).collect();
-    for (number, case) in COLUMNS.iter().enumerate() {
-        for bulk in [BulkTiming::AtOnce, BulkTiming::Late] {
+    for gpu in [gpu(), machine()] {
+        for (number, case, bulk) in COLUMNS
+            .iter()
+            .enumerate()
+            .flat_map(|(number, case)| [BulkTiming::AtOnce, BulkTiming::Late].map(|bulk| (number, case, bulk)))
+        {
             let detector = gpu.detect();
             let count = 8 * usize::from(case.pixels);
             let (image, f) = (gpu.buffer(&input), gpu.zeros::<i32>(count));
@@ -153,20 +166,29 @@ fn columns_of_images_are_those_of_the_host() {
 
 #[test]
 fn lanes_with_the_same_operands_issue_one_store() {
-    let gpu = gpu();
-    let run = |name: &str| {
-        let detector = gpu.detect();
-        let (to, sums) = (gpu.zeros::<i32>(128), gpu.zeros::<i32>(64));
-        gpu.launch_with(name, launch(128, BulkTiming::Late), &[(&to).into(), (&sums).into()]);
-        assert_eq!(detector.races(), [], "{name}");
-        (to.read::<i32>(), sums.read::<i32>())
-    };
-    let (to, sums) = run("issued_by_a_warp");
-    assert!(to[..64].iter().copied().eq(1..65) && sums.into_iter().eq((1..65).map(|sum| 32 * sum)));
-    let (to, sums) = run("issued_by_each_lane");
-    assert!(to.into_iter().eq(1..129));
-    let want = |at: i32| (0..32).map(|lane| 4 * lane + at + 1).sum::<i32>();
-    assert!(sums[..4].iter().copied().eq((0..4).map(want)) && sums[4..].iter().all(|&sum| sum == 0));
+    for gpu in [gpu(), machine()] {
+        let run = |name: &str| {
+            let detector = gpu.detect();
+            let (to, sums) = (gpu.zeros::<i32>(128), gpu.zeros::<i32>(64));
+            gpu.launch_with(name, launch(128, BulkTiming::Late), &[(&to).into(), (&sums).into()]);
+            assert_eq!(detector.races(), [], "{name}");
+            (to.read::<i32>(), sums.read::<i32>())
+        };
+        let (to, sums) = run("issued_by_a_warp");
+        assert!(to[..64].iter().copied().eq(1..65) && sums.into_iter().eq((1..65).map(|sum| 32 * sum)));
+        if gpu.is_machine() {
+            // Operands of each lane's own come into uniform registers by R2UR.OR, which is refused.
+            let data = gpu.zeros::<i32>(128);
+            let shape = launch(128, BulkTiming::AtOnce);
+            let fault = gpu.try_launch("issued_by_each_lane", shape, &[(&data).into(), (&data).into()]).unwrap_err();
+            assert!(fault.to_string().contains("R2UR.OR"), "{fault}");
+            continue;
+        }
+        let (to, sums) = run("issued_by_each_lane");
+        assert!(to.into_iter().eq(1..129));
+        let want = |at: i32| (0..32).map(|lane| 4 * lane + at + 1).sum::<i32>();
+        assert!(sums[..4].iter().copied().eq((0..4).map(want)) && sums[4..].iter().all(|&sum| sum == 0));
+    }
 }
 
 #[test]
