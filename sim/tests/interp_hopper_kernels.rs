@@ -252,8 +252,8 @@ fn products_with_a_sparse_factor_are_those_of_the_whole_factor() {
         let mut metadata = vec![0xdead_beef_u32; 128];
         for row in 0..64 {
             for number in 0..terms / chunk {
-                // One of two, or two of four: which ones, and how their bits say so (PTX ISA, "Sparse
-                // matrix storage").
+                // One of two, or two of four: which ones, and how their bits say so (PTX ISA,
+                // "Sparse matrix storage").
                 let (places, bits): (&[usize], u32) = match (size, (row + number * 3) % 6) {
                     (4, draw) if draw % 2 == 0 => (&[0], 0b0100),
                     (4, _) => (&[1], 0b1110),

@@ -5,11 +5,11 @@ use super::env::Env;
 use super::warp::{Group, Outcome, Wait, Warp};
 use crate::bulk_work::Pending;
 use crate::bulk_work::object::State;
+use crate::exec::registers::Registers;
 use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
 use crate::program::{LANES, Row};
-use crate::registers::Registers;
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;

@@ -73,7 +73,6 @@ mod observed_order;
 pub mod operations;
 mod printf;
 pub mod program;
-mod registers;
 pub mod warp;
 
 pub use crate::compile::layout::{SharedVariable, shared_variables_of, static_shared};

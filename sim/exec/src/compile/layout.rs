@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use device_code::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
+use crate::exec::registers::at_start;
 use crate::interface::ParamInfo;
 use crate::program::Kernel;
-use crate::registers::at_start;
 
 /// Where the shared variables of a module are. Those that device functions use have one place in
 /// all kernels; those that only kernels use overlap those of other kernels.

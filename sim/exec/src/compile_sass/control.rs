@@ -9,7 +9,6 @@ use sim_races::Scope;
 use super::translation::Translation;
 use crate::block::{BARRIER_AND, BARRIER_ARRIVE, BARRIER_OR, BARRIER_POPC, BARRIER_SYNC};
 use crate::compile::function::Result;
-use crate::compile_sass::memory::pipelines::COMMIT;
 use crate::compile_sass::operands::{EXCLUSIVE, RESULT, RESULT_PRED};
 use crate::exec::control::{NO_SCOPE, fence_scope};
 use crate::exec::per_lane::op1;
@@ -33,6 +32,8 @@ const BREAKPOINT: u16 = 0x95c;
 const PERFORMANCE_TRIGGER: u16 = 0x801;
 const BLOCK_BARRIER: [u16; 4] = [0x31d, 0x51d, 0x91d, 0xb1d];
 const BARRIER_RESULT: u16 = 0x31c;
+/// UTMACMDFLUSH.
+pub(super) const COMMIT: u16 = 0x9b7;
 const CACHE_CONTROL: u16 = 0x98f;
 /// What CCTL does, at 87..91, where it is IVALL.
 const INVALIDATE_ALL: u32 = 4;

@@ -4,10 +4,10 @@ use sim_races::Meeting;
 
 use crate::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::exec::per_lane::each;
+use crate::exec::registers::Answer;
 use crate::interface::FaultKind;
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Row, Slot};
-use crate::registers::Answer;
 use crate::warp::{Group, Wait, Warp};
 
 /// The lanes of `mask` whose partners (row `members`) are all here; the others are sent to wait. In

@@ -15,7 +15,7 @@ use device_code::sass::{AddressSpace, MachineInst, MemOperand, Opcode, Pred as M
 use crate::bulk_work::object::{COUNT, State};
 use crate::compile::bulk::TILE_TYPES;
 use crate::compile::function::Result;
-use crate::compile_sass::control::bits;
+use crate::compile_sass::control::{COMMIT, bits};
 use crate::compile_sass::memory::load_store::address;
 use crate::compile_sass::operands::SCRATCH;
 use crate::compile_sass::translation::Translation;
@@ -40,7 +40,6 @@ const STORE_TILE: u16 = 0x3b5;
 const REDUCE_TILE: u16 = 0x3b6;
 const PREFETCH_TILE: [u16; 3] = [0x3b8, 0x5b8, 0x9b9];
 const FENCE: u16 = 0x3c6;
-pub(in crate::compile_sass) const COMMIT: u16 = 0x9b7;
 const SET_REGISTERS: u16 = 0x9c8;
 
 /// Units of 16 bytes, in the lower half of a register; the upper half has blocks.

@@ -220,7 +220,8 @@ fn from_registers(w: &Warp<'_>, slots: &[Slot], factor: GroupFactor, inner: usiz
 }
 
 /// `wgmma.mma_async`: rows of the sums, then the first factor's rows or descriptor, then the
-/// second's descriptor, then the metadata of a sparse first factor. `keep` says whether the sums of before are added.
+/// second's descriptor, then the metadata of a sparse first factor. `keep` says whether the sums of
+/// before are added.
 #[inline(never)]
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     match product(w, operands::MultiplyGroup::of(i), mask) {

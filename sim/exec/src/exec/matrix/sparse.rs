@@ -136,8 +136,8 @@ impl SparseForm {
         }
     }
 
-    /// The first factor, row by row, with zeros where entries are not there: `stored` has those that
-    /// are, half of each row.
+    /// The first factor, row by row, with zeros where entries are not there: `stored` has those
+    /// that are, half of each row.
     pub(crate) fn spread(self, stored: &[f64], metadata: &[u32; LANES]) -> Vec<f64> {
         let (half, kept) = (self.k / 2, self.chunk() / 2);
         let mut whole = vec![0.0; ROWS * self.k];

@@ -96,18 +96,18 @@ fn rows(map: &TensorMap, first: &[i64; 5], offsets: [i64; 3]) -> Vec<[i64; 5]> {
         let mut at = pixel;
         (1..last).for_each(|axis| at[axis] += offsets[axis - 1]);
         rows.push(at);
-        for axis in 1..=last {
-            if axis == last {
-                pixel[axis] += 1;
-                break;
-            }
-            pixel[axis] += i64::from(map.tile.step[axis]);
+        // To the next pixel of the row, the next row, and so on; behind the last one to the next
+        // image.
+        let ended = (1..last).all(|axis| {
             let (lower, upper) = corner(axis);
-            if pixel[axis] <= upper {
-                break;
+            pixel[axis] += i64::from(map.tile.step[axis]);
+            let ended = pixel[axis] > upper;
+            if ended {
+                pixel[axis] = lower;
             }
-            pixel[axis] = lower;
-        }
+            ended
+        });
+        pixel[last] += i64::from(ended);
     }
     rows
 }
