@@ -6,7 +6,7 @@ use sim_races::{Grade, Race, Remedy};
 use streamsan_sim::interp::exec::tensor::map::TensorMap;
 use streamsan_sim::interp::{BulkTiming, FaultKind, Launch};
 
-use crate::interp_support::{Arg, Gpu};
+use crate::interp_support::{Arg, Gpu, compile};
 use device_code::tensor_map::{Tensor, Tile};
 
 use BulkTiming::{AtOnce, Late, Random};
@@ -72,8 +72,12 @@ fn cases() -> Vec<Case> {
 const TIMES: [BulkTiming; 5] = [AtOnce, Late, Random(1), Random(2), Random(3)];
 
 fn gpu() -> Gpu {
-    // Machine code has other instructions for all of this, which are not executed yet.
     Gpu::from_ptx(&crate::interp_support::ptx(SOURCE, "compute_90", &[]))
+}
+
+/// The same as machine code.
+fn machine() -> Gpu {
+    Gpu::from_cubin(compile(SOURCE, &["-cubin", "-arch=sm_90"], &[]))
 }
 
 /// The results and the races of a launch.
@@ -96,25 +100,28 @@ fn run(
 
 #[test]
 fn waits_are_enough_at_every_time_and_missing_ones_show() {
-    let gpu = gpu();
     let mut wrong = Vec::new();
-    for case in cases() {
-        let shape = (case.blocks, case.threads);
-        for bulk in TIMES {
-            for schedule in 0..4 {
-                let name = format!("{}_mended", case.name);
-                let (input, got, _) = run(&gpu, &name, shape, bulk, schedule, false);
-                let want = (case.want)(&input);
-                if got[..want.len()] != want {
-                    wrong.push(format!("{name}, {bulk:?}, {schedule}: {:?}, not {want:?}", &got[..want.len()]));
+    for gpu in [gpu(), machine()] {
+        let kind = if gpu.is_machine() { "machine code" } else { "PTX" };
+        for case in cases() {
+            let shape = (case.blocks, case.threads);
+            for bulk in TIMES {
+                for schedule in 0..4 {
+                    let name = format!("{}_mended", case.name);
+                    let (input, got, _) = run(&gpu, &name, shape, bulk, schedule, false);
+                    let want = (case.want)(&input);
+                    if got[..want.len()] != want {
+                        let got = &got[..want.len()];
+                        wrong.push(format!("{kind}, {name}, {bulk:?}, {schedule}: {got:?}, not {want:?}"));
+                    }
                 }
             }
-        }
-        if case.shows {
-            let (input, got, _) = run(&gpu, &format!("{}_racy", case.name), shape, Late, 0, false);
-            let want = (case.want)(&input);
-            if got[..want.len()] == want {
-                wrong.push(format!("{} shows nothing", case.name));
+            if case.shows {
+                let (input, got, _) = run(&gpu, &format!("{}_racy", case.name), shape, Late, 0, false);
+                let want = (case.want)(&input);
+                if got[..want.len()] == want {
+                    wrong.push(format!("{kind}, {} shows nothing", case.name));
+                }
             }
         }
     }
@@ -123,20 +130,22 @@ fn waits_are_enough_at_every_time_and_missing_ones_show() {
 
 #[test]
 fn twins_are_told_apart_whatever_the_time() {
-    let gpu = gpu();
     let mut wrong = Vec::new();
-    for case in cases() {
-        let shape = (case.blocks, case.threads);
-        for (bulk, schedule) in [(AtOnce, 0), (Late, 0), (Late, 5), (Random(7), 3)] {
-            let (_, _, races) = run(&gpu, &format!("{}_mended", case.name), shape, bulk, schedule, true);
-            if !races.is_empty() {
-                wrong.push(format!("{}_mended, {bulk:?}, {schedule}: {races:?}", case.name));
-            }
-            let (_, _, races) = run(&gpu, &format!("{}_racy", case.name), shape, bulk, schedule, true);
-            let got = races.first().map(|race| (race.grade, race.remedy));
-            if got != Some(case.racy) {
-                wrong
-                    .push(format!("{}_racy, {bulk:?}, {schedule}: {got:?}, not {:?}: {races:?}", case.name, case.racy));
+    for gpu in [gpu(), machine()] {
+        let kind = if gpu.is_machine() { "machine code" } else { "PTX" };
+        for case in cases() {
+            let shape = (case.blocks, case.threads);
+            for (bulk, schedule) in [(AtOnce, 0), (Late, 0), (Late, 5), (Random(7), 3)] {
+                let at = format!("{kind}, {}, {bulk:?}, {schedule}", case.name);
+                let (_, _, races) = run(&gpu, &format!("{}_mended", case.name), shape, bulk, schedule, true);
+                if !races.is_empty() {
+                    wrong.push(format!("{at}, mended: {races:?}"));
+                }
+                let (_, _, races) = run(&gpu, &format!("{}_racy", case.name), shape, bulk, schedule, true);
+                let got = races.first().map(|race| (race.grade, race.remedy));
+                if got != Some(case.racy) {
+                    wrong.push(format!("{at}, racy: {got:?}, not {:?}: {races:?}", case.racy));
+                }
             }
         }
     }
@@ -164,13 +173,13 @@ fn forms_of_arrivals() {
 
 #[test]
 fn a_phase_that_never_ends_is_named() {
-    let gpu = gpu();
     let cases = [
         ("stuck_arrivals", [1, 2], 0, "1 of 2 arrivals are missing"),
         ("stuck_bytes", [0, 1], 256, "256 bytes that are expected do not come"),
         ("stuck_more", [0, 1], -128, "128 more bytes came than were expected"),
     ];
-    for (name, arrivals, bytes, says) in cases {
+    let gpus = [gpu(), machine()];
+    for (gpu, (name, arrivals, bytes, says)) in gpus.iter().flat_map(|gpu| cases.map(|case| (gpu, case))) {
         let data = gpu.zeros::<i32>(64);
         let launch = Launch { grid: [1; 3], block: [64, 1, 1], bulk: AtOnce, ..Launch::default() };
         let fault = gpu.try_launch(name, launch, &[(&data).into(), (&data).into()]).unwrap_err();
@@ -188,14 +197,14 @@ fn map(address: u64, sizes: [u64; 2], swizzle: u32) -> TensorMap {
     let tile = Tile { extent: [32, 8, 1, 1, 1], step: [1; 5] };
     let sizes = [sizes[0], sizes[1], 1, 1, 1];
     let tensor = Tensor { address, element: 4, sizes, strides: [sizes[0] * 4, 0, 0, 0], tile: Some(tile) };
-    TensorMap { tensor, tile, kind: 3, rank: 2, swizzle }
+    TensorMap { tensor, tile, image: None, kind: 3, rank: 2, swizzle }
 }
 
 #[test]
 fn tiles_come_swizzled_and_end_with_the_tensor() {
-    let gpu = gpu();
     let input: Vec<i32> = (0..40 * 20).collect();
-    for bulk in TIMES {
+    let gpus = [gpu(), machine()];
+    for (gpu, bulk) in gpus.iter().flat_map(|gpu| TIMES.map(|bulk| (gpu, bulk))) {
         for (x, y) in [(0, 0), (16, 4), (-8, -3), (36, 16)] {
             let detector = gpu.detect();
             let (from, to, f) = (gpu.buffer(&input), gpu.zeros::<i32>(40 * 20), gpu.zeros::<i32>(256));
@@ -227,9 +236,9 @@ fn tiles_come_swizzled_and_end_with_the_tensor() {
 
 #[test]
 fn a_tile_goes_to_several_blocks() {
-    let gpu = gpu();
     let input: Vec<i32> = (0..40 * 20).collect();
-    for bulk in TIMES {
+    let gpus = [gpu(), machine()];
+    for (gpu, bulk) in gpus.iter().flat_map(|gpu| TIMES.map(|bulk| (gpu, bulk))) {
         let detector = gpu.detect();
         let (from, f) = (gpu.buffer(&input), gpu.zeros::<i32>(4 * 256));
         let launch = Launch { grid: [4, 1, 1], block: [32, 1, 1], bulk, ..Launch::default() };

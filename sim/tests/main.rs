@@ -16,6 +16,8 @@ mod interp_cluster;
 mod interp_copy_sources;
 mod interp_cub;
 mod interp_group_product;
+mod interp_hopper;
+mod interp_hopper_kernels;
 mod interp_inside;
 mod interp_instructions;
 mod interp_listing;

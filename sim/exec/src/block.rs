@@ -2,9 +2,10 @@
 
 use super::cluster::Members;
 use super::env::Env;
-use super::warp::{Outcome, Wait, Warp};
+use super::warp::{Group, Outcome, Wait, Warp};
 use crate::bulk_work::Pending;
 use crate::bulk_work::object::State;
+use crate::exec::registers::Registers;
 use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
@@ -69,6 +70,8 @@ pub struct BlockState {
     pub(crate) members: Members,
     /// Bulk operations that its threads have begun.
     pub(crate) bulk: Pending,
+    /// Registers of its warps, and those in its pool.
+    pub(crate) registers: Registers,
     ended: bool,
     /// A thread has let dependent grids begin.
     pub(crate) triggered: bool,
@@ -91,6 +94,7 @@ impl BlockState {
             waiting: 0,
             members: Members::default(),
             bulk: Pending::default(),
+            registers: Registers::default(),
             ended: false,
             triggered: false,
         }
@@ -256,6 +260,7 @@ impl<'b> Block<'b> {
         self.state.barriers[CLUSTER].phase = 0;
         self.state.ended = false;
         self.state.triggered = false;
+        self.state.registers = Registers::new(self.warps.len(), self.env.kernel.registers);
         let state: *mut BlockState = &mut *self.state;
         for (at, warp) in self.warps.iter_mut().enumerate() {
             warp.block = state;
@@ -305,6 +310,7 @@ impl<'b> Block<'b> {
                 match outcome {
                     Outcome::Done => {
                         self.done[at] = true;
+                        self.state.registers.end(at);
                         progress = true;
                     }
                     Outcome::Blocked => {
@@ -407,7 +413,13 @@ impl<'b> Block<'b> {
     /// Ends at the first warp that has not ended, as nobody can go on: says which threads wait, and
     /// where.
     pub(crate) fn give_up(&mut self) -> Progress {
-        let why = FaultKind::Deadlock(groups::waits(&self.warps));
+        let of_registers = |group: &Group| matches!(group.wait, Wait::Registers(_));
+        let why = match self.warps.iter().any(|warp| warp.groups.iter().any(of_registers)) {
+            true => {
+                FaultKind::Registers(format!("no warp releases what others wait for: {}", groups::waits(&self.warps)))
+            }
+            false => FaultKind::Deadlock(groups::waits(&self.warps)),
+        };
         let at = self.done.iter().position(|done| !done).unwrap_or(0);
         let warp = &mut self.warps[at];
         if let Some(group) = warp.groups.first() {
@@ -431,6 +443,7 @@ impl<'b> Block<'b> {
                     Wait::None => true,
                     Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
                     Wait::Cluster(phase) => state.members.passed(phase),
+                    Wait::Registers(count) => state.registers.has(warp.index as usize, count),
                     Wait::Lanes(_) => false,
                 })
         })

@@ -159,7 +159,12 @@ pub fn run(
         if launch.cooperative { (0..64).map(|_| AtomicU32::new(0)).collect() } else { Vec::new() };
     let workspace_at = if launch.cooperative { workspace.as_ptr() as u64 } else { 0 };
     let reserved_shared = reserved_shared(program, kernel, launch);
-    let memory = Memories { local: lane_local, workspace: workspace_at, reserved: reserved_middle(&reserved_shared) };
+    let memory = Memories {
+        local: lane_local,
+        workspace: workspace_at,
+        params: params.as_ptr() as u64,
+        reserved: reserved_middle(&reserved_shared),
+    };
     let bank0 = launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, memory);
     let overlap = device.overlap();
     let env = Env {

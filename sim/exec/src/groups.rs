@@ -20,6 +20,8 @@ pub(crate) enum Wait {
     Barrier(u8, u32),
     /// The cluster's barrier: the phase that must end.
     Cluster(u32),
+    /// Registers from the block's pool: as many as make this count (`setmaxnreg`).
+    Registers(u32),
     /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group
     /// waits for.
     Lanes(u32),
@@ -89,6 +91,13 @@ impl Warp<'_> {
                 group.pc += 1;
                 let passed = group.mask;
                 self.tell_lanes(passed, |events, lanes| events.meeting_passes(Meeting::Cluster, lanes));
+            } else if let Wait::Registers(count) = self.groups[at].wait {
+                let index = self.index as usize;
+                if self.block().registers.take(index, count) {
+                    let group = &mut self.groups[at];
+                    group.wait = Wait::None;
+                    group.pc += 1;
+                }
             }
         }
         self.merge();
@@ -138,7 +147,8 @@ impl Warp<'_> {
             let mut other = at + 1;
             while other < self.groups.len() {
                 let (first, second) = (self.groups[at], self.groups[other]);
-                let barrier = |group: &Group| matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_));
+                let barrier =
+                    |group: &Group| matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_) | Wait::Registers(_));
                 if first.same_place(&second) && !barrier(&first) && !barrier(&second) {
                     self.groups[at].mask |= second.mask;
                     self.groups[at].stamp = first.stamp.min(second.stamp);
@@ -220,6 +230,7 @@ fn what(wait: Wait) -> String {
         Wait::None => "run".to_owned(),
         Wait::Barrier(number, _) => format!("wait at barrier {number}"),
         Wait::Cluster(_) => "wait at the cluster's barrier".to_owned(),
+        Wait::Registers(count) => format!("wait for {count} registers each"),
         Wait::Lanes(mask) => format!("wait for the lanes {mask:#x} of their warp"),
     }
 }

@@ -433,6 +433,8 @@ pub enum FaultKind {
         /// Bytes that are missing; negative: that came without being expected.
         bytes: i64,
     },
+    /// A misuse of `setmaxnreg`, or registers that nobody releases.
+    Registers(String),
     /// The device said no to a texture or surface operation.
     Texture(String),
     /// [`Device::cancelled`] became true.
@@ -507,6 +509,7 @@ impl fmt::Display for Fault {
                 }
                 write!(f, ": {}", lacks.join(", and "))?;
             }
+            FaultKind::Registers(why) => write!(f, "setmaxnreg: {why};")?,
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
             FaultKind::Cancelled => f.write_str("cancelled")?,
             FaultKind::BadLaunch(why) => write!(f, "impossible launch: {why}")?,

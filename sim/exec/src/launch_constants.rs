@@ -37,6 +37,8 @@ const MOST_SHARED_AT: u32 = 0x13c;
 pub(crate) const RESERVED_SHARED_AT: u32 = 0x124;
 /// Where parameters begin from sm_90 on.
 const HOPPER_PARAMETERS_AT: u32 = 0x210;
+/// From sm_90 on: the generic address that parameters would have at that place: 8 bytes.
+const PARAMETER_WINDOW_AT: u32 = 0x198;
 /// Multiprocessors of the device.
 const MULTIPROCESSORS_AT: u32 = 0x10c;
 
@@ -61,13 +63,15 @@ pub(crate) struct Memories {
     pub(crate) local: u32,
     /// The address of the grid's workspace.
     pub(crate) workspace: u64,
+    /// The address of the parameters.
+    pub(crate) params: u64,
     /// The offset in shared memory of what cooperative groups have there.
     pub(crate) reserved: u32,
 }
 
 /// The bank for a launch. Empty for PTX.
 pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, memory: Memories) -> Vec<u64> {
-    let Memories { local, workspace, reserved } = memory;
+    let Memories { local, workspace, params, reserved } = memory;
     let Some(machine) = &program.machine else { return Vec::new() };
     let mut bytes = vec![0u8; (machine.param_end.max(machine.param_base) as usize).next_multiple_of(8) + 8];
     let mut put = |at: u32, value: &[u8]| {
@@ -94,6 +98,8 @@ pub(crate) fn bank0(program: &Program, launch: &Launch, clusters: Clusters, memo
             put(CLUSTERS_AT + at, &(launch.grid[axis] / size).to_le_bytes());
         }
         put(CLUSTER_BLOCKS_AT, &clusters.size.iter().product::<u32>().to_le_bytes());
+        let window = params.wrapping_sub(u64::from(machine.param_base - HOPPER_PARAMETERS_AT));
+        put(PARAMETER_WINDOW_AT, &window.to_le_bytes());
         put(MOST_SHARED_AT, &u32::MAX.to_le_bytes());
     }
     if !hopper && program.asks_for_reserved {

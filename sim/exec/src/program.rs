@@ -312,6 +312,8 @@ pub struct Kernel {
     pub(crate) local: u32,
     pub(crate) nested: bool,
     pub(crate) cluster: Option<[u32; 3]>,
+    /// Registers of each thread at the start, where code may change their number.
+    pub(crate) registers: Option<u32>,
     pub(crate) error: Option<CompileError>,
 }
 

@@ -372,7 +372,7 @@ impl<'b> Warp<'b> {
                 u32::MAX
             } else {
                 let same = self.groups.iter().filter(|group| group.rbase == self.rbase);
-                same.filter(|group| !matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_)))
+                same.filter(|group| !matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_) | Wait::Registers(_)))
                     .map(|group| group.pc)
                     .filter(|&pc| pc > self.pc)
                     .min()

@@ -87,7 +87,7 @@ refused! { missing:
     cuParamSetv cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
     cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
-    cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide
+    cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2colWide
     cuTensorMapSetAllocationClass cuTexObjectGetResourceViewDesc
     cuTexRefCreate cuTexRefDestroy cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray
     cuTexRefGetBorderColor cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy

@@ -482,7 +482,9 @@ fn one_grid(
             FaultKind::Assert => CUresult::ERROR_ASSERT,
             FaultKind::BadCall(_) => CUresult::ERROR_INVALID_PC,
             FaultKind::StackOverflow => CUresult::ERROR_HARDWARE_STACK_ERROR,
-            FaultKind::Deadlock(_) | FaultKind::Phase { .. } => CUresult::ERROR_LAUNCH_TIMEOUT,
+            FaultKind::Deadlock(_) | FaultKind::Phase { .. } | FaultKind::Registers(_) => {
+                CUresult::ERROR_LAUNCH_TIMEOUT
+            }
             FaultKind::BadLaunch(_) => CUresult::ERROR_INVALID_VALUE,
             FaultKind::Unsupported(_) => CUresult::ERROR_NOT_SUPPORTED,
             FaultKind::Texture(_) | FaultKind::Cancelled => CUresult::ERROR_LAUNCH_FAILED,

@@ -1,4 +1,5 @@
-//! Instruction families of barrier objects (`mbarrier`) and of bulk and tensor copies.
+//! Instruction families of barrier objects (`mbarrier`), of bulk and tensor copies, and of tensor
+//! maps that kernels change.
 
 use device_code::ptx::{Operand, Type};
 
@@ -7,12 +8,13 @@ use crate::compile::function::{Result, SCRATCH, Scope};
 use crate::compile::load_store::{atomic, space_of};
 use crate::exec::bulk::mbarrier;
 use crate::exec::load_store::{GLOBAL, SHARED};
+use crate::exec::tensor::map::Field;
 use crate::exec::{bulk, tensor};
 use crate::operations::build;
 use crate::program::Slot;
 
 /// The types of elements, by their numbers in tensor maps.
-const TILE_TYPES: [Type; 11] = [
+pub(crate) const TILE_TYPES: [Type; 11] = [
     Type::U8,
     Type::U16,
     Type::U32,
@@ -32,6 +34,7 @@ impl<'m> Scope<'_, 'm> {
     pub(super) fn barrier_objects(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
         match op.name() {
             "mbarrier" => self.mbarrier(op, operands)?,
+            "tensormap" => self.tensor_map(op, operands)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -91,6 +94,7 @@ impl<'m> Scope<'_, 'm> {
             // What was copied is there already: with its own arrival counted in, nothing changes.
             let (address, offset, space) = self.address(operands.first(), SHARED)?;
             let number = self.c.constant(u64::from(op.has("noinc")));
+            let space = space_for(op, space);
             let what = mbarrier::COPIES_ARRIVE;
             self.emit(build::MbarrierOperate { address, number, d: SCRATCH, offset, space, what });
             return Ok(());
@@ -147,7 +151,7 @@ impl<'m> Scope<'_, 'm> {
 
     /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
     fn tile(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
-        let other_mode = |part: &String| part.starts_with("im2col") || part.starts_with("tile::");
+        let other_mode = |part: &String| part.starts_with("im2col::") || part.starts_with("tile::");
         if op.parts.iter().any(other_mode) || op.has("cta_group::2") {
             return self.unsupported(op);
         }
@@ -174,14 +178,28 @@ impl<'m> Scope<'_, 'm> {
         if op.part(at + 1) != format!("{}d", coordinates.len()) {
             return self.misfit();
         }
+        // Loads of images say how far from each pixel they read along the axes between channels and
+        // images.
+        let (is_offset, image) = (op.has("im2col"), op.parts.iter().any(|part| part.starts_with("im2col")));
+        let mut offsets = Vec::new();
+        if is_offset {
+            for element in self.elements(operands.get(3)) {
+                offsets.push(self.src(Some(element), Type::B16)?);
+            }
+            if offsets.len() + 2 != coordinates.len() {
+                return self.misfit();
+            }
+        }
+        offsets.resize(3, self.c.constant(0));
         // A map says itself how many axes it has: one with more is not read past the list.
         coordinates.resize(5, self.c.constant(0));
         let (map, shared) = (self.whole_address(map)?, self.whole_address(shared)?);
-        // The blocks stand behind the coordinates.
+        // The blocks stand behind the coordinates, then the offsets.
         coordinates.push(match what {
-            tensor::LOAD_TO_BLOCKS => self.src(operands.get(3), Type::B16)?,
+            tensor::LOAD_TO_BLOCKS => self.src(operands.get(3 + usize::from(is_offset)), Type::B16)?,
             _ => self.c.constant(0),
         });
+        coordinates.extend(offsets);
         let loads = matches!(what, tensor::LOAD | tensor::LOAD_TO_BLOCKS);
         let barrier = if loads { self.whole_address(operands.get(2))? } else { Slot::NONE };
         let mut reduction = 0;
@@ -191,7 +209,30 @@ impl<'m> Scope<'_, 'm> {
             self.c.program.reductions.extend(TILE_TYPES.map(|ty| atomic(op, ty)));
         }
         let (element, operand) = (self.temporary(), self.temporary());
-        self.emit(build::TensorTile { map, shared, barrier, coordinates, element, operand, what, reduction });
+        let image = u32::from(image);
+        self.emit(build::TensorTile { map, shared, barrier, coordinates, element, operand, what, image, reduction });
+        Ok(())
+    }
+
+    /// `tensormap.replace` and `tensormap.cp_fenceproxy`.
+    fn tensor_map(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
+        if op.part(1) == "cp_fenceproxy" {
+            let (to, from) = (self.whole_address(operands.first())?, self.whole_address(operands.get(1))?);
+            self.emit(build::TensorMapCopy { to, from });
+            return Ok(());
+        }
+        let field = Field::by_name(op.part(3)).filter(|_| op.part(1) == "replace" && op.part(2) == "tile");
+        let Some((kind, field)) = field else { return self.unsupported(op) };
+        let (address, offset, space) = self.address(operands.first(), SHARED)?;
+        let space = space_for(op, space);
+        let axis = match (kind.has_axis(), operands.get(1)) {
+            (true, Some(&Operand::Int(axis @ 0..5))) => axis as u32,
+            (false, _) => 0,
+            _ => return self.misfit(),
+        };
+        let ty = if op.has("b64") { Type::B64 } else { Type::B32 };
+        let value = self.src(operands.get(1 + usize::from(kind.has_axis())), ty)?;
+        self.emit(build::TensorMapReplace { address, value, offset, space, field, axis });
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::compile::load_store::named_scope;
 use crate::exec::control::{NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope};
+use crate::exec::per_lane::setp;
 use crate::exec::warp_sync;
 use crate::operations::build;
 use crate::program::{ArgumentHome, CallSite, Pred, Sem, Slot};
@@ -51,7 +52,14 @@ impl<'m> Scope<'_, 'm> {
             "nanosleep" => self.emit(build::GiveWay {}),
             "griddepcontrol" if op.has("wait") => self.emit(build::GridWait {}),
             "griddepcontrol" => self.emit(build::GridTrigger {}),
-            "pmevent" | "setmaxnreg" => self.emit(build::Nothing {}),
+            "pmevent" => self.emit(build::Nothing {}),
+            "setmaxnreg" => match operands {
+                // PTX ISA, "setmaxnreg": the range of the count.
+                [Operand::Int(count @ 24..=256)] if count % 8 == 0 => {
+                    self.emit(build::SetRegisters { count: *count as u32, more: u32::from(op.has("inc")) });
+                }
+                _ => return self.misfit(),
+            },
             "bar" | "barrier" => self.barrier(op, operands)?,
             "vote" => self.vote(op, operands)?,
             "shfl" => self.shuffle(op, operands)?,
@@ -107,6 +115,13 @@ impl<'m> Scope<'_, 'm> {
         let ty = op.ty().unwrap_or(Type::B32);
         if ty == Type::Pred {
             let d = self.dst_pred(operands.first())?;
+            // `%is_explicit_cluster` is a special register that is a predicate.
+            if let Some(special @ Operand::Special(_)) = operands.get(1) {
+                let a = self.src(Some(special), Type::B32)?;
+                let none = self.c.constant(0);
+                self.emit(setp(|a: u32, b: u32| a != b).is(Sem::Ne).of([a, none]).test(d, Pred::ALWAYS));
+                return Ok(());
+            }
             let a = self.src_pred(operands.get(1))?;
             self.emit(build::Predicate { a, b: a, d, function: 3 });
             return Ok(());

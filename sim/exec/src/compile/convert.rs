@@ -6,7 +6,7 @@ use super::{Op, bits};
 use crate::compile::function::{Result, Scope};
 use crate::exec::per_lane::{LaneFn, each, op1, op2, op2x, op3};
 use crate::float::float16::{Brain, Half, Small};
-use crate::float::*;
+use crate::float::{eight, *};
 use crate::operations::build;
 use crate::operations::operands;
 use crate::program::{Inst, Next, Sem};
@@ -276,6 +276,9 @@ impl<'m> Scope<'_, 'm> {
         if op.has("tf32") {
             return self.convert_tf32(op, operands);
         }
+        if op.parts.iter().any(|part| matches!(part.as_str(), "e4m3x2" | "e5m2x2")) {
+            return self.convert_eight(op, operands);
+        }
         let mut types = op.types();
         let (Some(to), Some(from)) = (types.next(), types.next()) else { return self.unsupported(op) };
         let x = flags(op);
@@ -349,6 +352,47 @@ impl<'m> Scope<'_, 'm> {
         if widen {
             let ones = u64::MAX >> (64 - register.min(64));
             self.emit(extend(to).of([d, d]).with(ones).to(d));
+        }
+        Ok(true)
+    }
+
+    /// Pairs of numbers of eight bits, from singles or halves and to halves.
+    fn convert_eight(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<bool> {
+        fn of_singles<const FRACTION: u32, const RELU: bool>(a: f32, b: f32) -> u16 {
+            eight::pair(f64::from(a), f64::from(b), FRACTION, RELU)
+        }
+        fn of_halves<const FRACTION: u32, const RELU: bool>(a: u32) -> u16 {
+            let [high, low] = [a >> 16, a].map(|half| f64::from(Half::widen(half as u16)));
+            eight::pair(high, low, FRACTION, RELU)
+        }
+        fn to_halves<const FRACTION: u32, const RELU: bool>(a: u16) -> u32 {
+            eight::halves(a, FRACTION, RELU)
+        }
+        let words: Vec<&str> = op.parts[1..].iter().map(String::as_str).filter(|&part| part != "relu").collect();
+        let relu = op.has("relu");
+        let run = match (&words[..], relu) {
+            (["rn", "satfinite", "e4m3x2", "f32"], false) => op2(of_singles::<3, false>),
+            (["rn", "satfinite", "e4m3x2", "f32"], true) => op2(of_singles::<3, true>),
+            (["rn", "satfinite", "e5m2x2", "f32"], false) => op2(of_singles::<2, false>),
+            (["rn", "satfinite", "e5m2x2", "f32"], true) => op2(of_singles::<2, true>),
+            (["rn", "satfinite", "e4m3x2", "f16x2"], false) => op1(of_halves::<3, false>),
+            (["rn", "satfinite", "e4m3x2", "f16x2"], true) => op1(of_halves::<3, true>),
+            (["rn", "satfinite", "e5m2x2", "f16x2"], false) => op1(of_halves::<2, false>),
+            (["rn", "satfinite", "e5m2x2", "f16x2"], true) => op1(of_halves::<2, true>),
+            (["rn", "f16x2", "e4m3x2"], false) => op1(to_halves::<3, false>),
+            (["rn", "f16x2", "e4m3x2"], true) => op1(to_halves::<3, true>),
+            (["rn", "f16x2", "e5m2x2"], false) => op1(to_halves::<2, false>),
+            (["rn", "f16x2", "e5m2x2"], true) => op1(to_halves::<2, true>),
+            _ => return self.unsupported(op),
+        };
+        let d = self.dst(operands.first())?;
+        if words.last() == Some(&"f32") {
+            let (a, b) = (self.src(operands.get(1), Type::F32)?, self.src(operands.get(2), Type::F32)?);
+            self.emit(run.of([a, b]).to(d));
+        } else {
+            let ty = if words[1] == "f16x2" { Type::B16 } else { Type::B32 };
+            let a = self.src(operands.get(1), ty)?;
+            self.emit(run.of([a]).to(d));
         }
         Ok(true)
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use device_code::ptx::{AddressBase, Function, Linkage, Module, Name, Operand, Parameter, Space, Variable};
 
+use crate::exec::registers::at_start;
 use crate::interface::ParamInfo;
 use crate::program::Kernel;
 
@@ -306,8 +307,25 @@ pub(crate) fn kernel(
         local,
         nested: depth.is_none(),
         cluster: three("reqnctapercluster"),
+        registers: at_start(
+            three("maxnreg").map(|[most, ..]| most),
+            three("reqntid").or_else(|| three("maxntid")).map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
+            three("minnctapersm").map(|[blocks, ..]| blocks),
+            counts(module, function),
+        ),
         error: None,
     }
+}
+
+/// The largest count of registers that a function asks for itself (`setmaxnreg`).
+fn counts(module: &Module, function: &Function) -> Option<u32> {
+    let code = function.body.iter().flat_map(|body| &body.code);
+    let asks = code.filter(|instruction| module.opcode(instruction.opcode).parts[0] == "setmaxnreg");
+    let count = |operand: Option<&Operand>| match operand {
+        Some(&Operand::Int(count)) => u32::try_from(count).ok(),
+        _ => None,
+    };
+    asks.filter_map(|instruction| count(instruction.operands.first())).max()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::compile::function::{Result, SCRATCH, Scope, VariableHome};
 use crate::exec::atomic::{after_arrival, atom, atom_by_place, atom_vector, refused};
 use crate::exec::bulk::mbarrier;
 use crate::exec::load_store::{ALL_COPIES, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
+use crate::exec::per_lane::op2;
 use crate::exec::told::strength::{PLAIN, VOLATILE, of_swap, of_system, strong};
 use crate::float;
 use crate::float::float16::{Brain, Half, Small};
@@ -87,6 +88,17 @@ impl<'m> Scope<'_, 'm> {
                 let back = op.has("to");
                 let d = self.dst(operands.first())?;
                 let a = self.src(operands.get(1), Type::U64)?;
+                if space_of(op) == PARAM && !back {
+                    // A parameter's address may have been cut to 32 bits (Triton 3.9 does so).
+                    let base = self.temporary();
+                    self.emit(build::ParamAddress { d: base, offset: 0 });
+                    let whole = |address: u64, base: u64| match address >> 32 {
+                        0 => base.wrapping_add(u64::from((address as u32).wrapping_sub(base as u32))),
+                        _ => address,
+                    };
+                    self.emit(op2(whole).of([a, base]).to(d));
+                    return Ok(true);
+                }
                 let inst = build::ConvertAddress { a, d, space: space_of(op), back: u32::from(back) };
                 self.emit(inst);
             }

@@ -180,7 +180,7 @@ impl<'m> Scope<'_, 'm> {
                 let Some(&Operand::Int(groups)) = operands.first() else { return self.misfit() };
                 self.emit(build::AwaitProducts { pending: groups as u32 });
             }
-            "mma_async" if !op.has("sp") => return self.product_of_group(op, operands),
+            "mma_async" => return self.product_of_group(op, operands),
             _ => return self.unsupported(op),
         }
         Ok(())
@@ -209,13 +209,21 @@ impl<'m> Scope<'_, 'm> {
             Element::S32 => is_int(a) && is_int(b),
             _ => false,
         };
-        if !fits || k * a.size() != 32 || !n.is_multiple_of(8) || !(8..=256).contains(&n) {
+        let sparse = op.has("sp");
+        if !fits || k * a.size() != if sparse { 64 } else { 32 } || !n.is_multiple_of(8) || !(8..=256).contains(&n) {
             return self.unsupported(op);
         }
         let registers = matches!(operands.get(1), Some(Operand::Vector(_)));
-        let number = |at: usize| match operands.get(at) {
+        // Metadata and the selector stand in front of what is said after the factors.
+        let behind = if sparse { 2 } else { 0 };
+        let number = |at: usize| match operands.get(at + behind) {
             Some(&Operand::Int(value)) => Some(value),
             _ => None,
+        };
+        let selector = match operands.get(4) {
+            _ if !sparse => None,
+            Some(&Operand::Int(selector)) => Some(selector as usize & 7),
+            _ => return self.misfit(),
         };
         // Sums, factors, whether the sums of before are added; then signs, then transpositions: of
         // the factors in shared memory.
@@ -237,9 +245,10 @@ impl<'m> Scope<'_, 'm> {
             negate: [(sign_a as i64) < 0, (sign_b as i64) < 0],
             transpose: [trans_a != 0, trans_b != 0],
             saturate: op.has("satfinite"),
+            sparse: selector,
         };
         let mut slots = self.slots(operands.first(), Type::B32, true)?;
-        if slots.len() != form.sums() {
+        if slots.len() != form.sums() || sparse && form.metadata().is_none() {
             return self.misfit();
         }
         let first = self.slots(operands.get(1), if registers { Type::B32 } else { Type::B64 }, false)?;
@@ -248,7 +257,10 @@ impl<'m> Scope<'_, 'm> {
         }
         slots.extend(first);
         slots.push(self.src(operands.get(2), Type::B64)?);
-        let keep = self.src_pred(operands.get(3))?;
+        if sparse {
+            slots.push(self.src(operands.get(3), Type::B32)?);
+        }
+        let keep = self.src_pred(operands.get(3 + behind))?;
         let slots = self.list(&slots);
         self.emit(build::MultiplyGroup { keep, slots, form: form.pack() });
         Ok(())

@@ -9,7 +9,7 @@
 //! compiled.
 
 pub(crate) mod bits;
-mod bulk;
+pub(crate) mod bulk;
 mod control;
 pub(crate) mod convert;
 mod float;

@@ -32,6 +32,9 @@ const BREAKPOINT: u16 = 0x95c;
 const PERFORMANCE_TRIGGER: u16 = 0x801;
 const BLOCK_BARRIER: [u16; 4] = [0x31d, 0x51d, 0x91d, 0xb1d];
 const BARRIER_RESULT: u16 = 0x31c;
+/// UTMACMDFLUSH.
+pub(super) const COMMIT: u16 = 0x9b7;
+const CACHE_CONTROL: u16 = 0x98f;
 /// What CCTL does, at 87..91, where it is IVALL.
 const INVALIDATE_ALL: u32 = 4;
 
@@ -223,8 +226,18 @@ fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             t.emit(build::Nothing {});
         }
         LDGDEPBAR => t.emit(build::CommitCopies {}),
-        // Until so many of the scoreboard are left (at 38..44): of LDGSTS these are groups.
-        DEPBAR => t.emit(build::AwaitCopies { pending: bits(38, 44, t) }),
+        // Until so many of the scoreboard are left (at 38..44): of LDGSTS these are groups, and of
+        // bulk operations. For what those write CCTL.IVALL stands behind it; without, it is for
+        // what they read.
+        DEPBAR => {
+            let pending = bits(38, 44, t);
+            t.emit(build::AwaitCopies { pending });
+            // Bit 47 is .LE: without, it waits for scoreboards of other instructions.
+            if bits(47, 48, t) == 1 && t.has_instruction(COMMIT) {
+                let read = u32::from(t.next_opcode() != CACHE_CONTROL);
+                t.emit(build::AwaitBulk { pending, read });
+            }
+        }
         NOP | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
         // The scope is at 76..78: CTA, another of the block's, GPU, SYS. Bit 79 is ALL, not SC.
         MEMBAR => {

@@ -9,6 +9,7 @@ use crate::compile::function::Result;
 /// Dispatches to the families. A new family adds its line here.
 pub(super) fn instruction(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
     if control::control(i, t)?
+        || memory::pipelines::pipelines(i, t)?
         || memory::load_store::load_store(i, t)?
         || memory::atomic::atomic(i, t)?
         || lanes::lanes(i, t)?

@@ -22,6 +22,7 @@ pub(super) fn integer(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             t.emit(build::Select { a, b, which: c, d });
         }
         Opcode::Iadd3 { x, wide: false } => add3(i, x, t)?,
+        Opcode::Iadd3 { x: false, wide: true } => add3_wide(i, t)?,
         Opcode::Lea { hi, x, sx32, shift } => lea(i, (hi, x, sx32), u32::from(shift), t)?,
         Opcode::Imad { kind, signed, x } => multiply_add(i, kind, signed, x, t)?,
         Opcode::Iabs => {
@@ -156,6 +157,24 @@ fn add3(i: &MachineInst, x: bool, t: &mut Translation<'_>) -> Result<()> {
     let signs = flags(&i.src);
     let ([carry, carry2], over, over2) = (carries, t.pdst(i, 0), t.pdst(i, 1));
     t.emit(build::Add3 { a, b, c, carry, carry2, d, over, over2, signs });
+    Ok(())
+}
+
+/// UIADD3.64, whose sources are pairs.
+fn add3_wide(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
+    if i.src.iter().any(|source| source.inv) || !i.pdst.iter().all(|pred| pred.is_true()) {
+        return t.unsupported(i);
+    }
+    let mut sum = t.constant(0);
+    for source in &i.src {
+        let (term, d) = (t.pair(source)?, t.temporary());
+        match source.neg {
+            true => t.emit(op2(|a: u64, b: u64| a.wrapping_sub(b)).of([sum, term]).to(d)),
+            false => t.emit(op2(|a: u64, b: u64| a.wrapping_add(b)).of([sum, term]).to(d)),
+        }
+        sum = d;
+    }
+    t.split(i, sum);
     Ok(())
 }
 

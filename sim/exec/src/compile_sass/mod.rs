@@ -48,6 +48,7 @@ impl Program {
             local: kernel.stack,
             nested: !kernel.is_stack_known || module.symbols.iter().any(|s| s.frame_bytes > 0 && s.name != kernel.name),
             cluster: kernel.cluster,
+            registers: None,
             error: None,
         };
         let mut program = match Translation::new(module, blocks, kernel).and_then(Translation::run) {

@@ -101,6 +101,22 @@ impl Translation<'_> {
         Ok(())
     }
 
+    /// The opcodes of the section, from an offset on.
+    fn opcodes(&self, from: u32) -> impl Iterator<Item = u16> {
+        let code = self.module.data(self.section).get(from as usize..).unwrap_or(&[]);
+        code.chunks_exact(INST_BYTES as usize).map(|word| u16::from_le_bytes([word[0], word[1]]) & 0xfff)
+    }
+
+    /// Whether the section has an instruction with that opcode.
+    pub(super) fn has_instruction(&self, opcode: u16) -> bool {
+        self.opcodes(0).any(|found| found == opcode)
+    }
+
+    /// The opcode of the next instruction.
+    pub(super) fn next_opcode(&self) -> u16 {
+        self.opcodes(self.pc + INST_BYTES).next().unwrap_or(0)
+    }
+
     /// The source line of the instruction.
     fn locate(&mut self) {
         self.location = u32::MAX;

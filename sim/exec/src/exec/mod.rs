@@ -4,7 +4,7 @@
 //! The other files each hold one family. `address` finds and checks the memory of every access.
 //! `load_store` and `vector_access` know each other: a vector access is a load or store that was
 //! checked there. `bulk`, `matrix` and `address` find bytes of other blocks through
-//! `cluster_memory`.
+//! `cluster_memory`. `registers` keeps count for `setmaxnreg`.
 
 pub(crate) mod address;
 pub mod atomic;
@@ -17,6 +17,7 @@ pub(crate) mod fragment;
 pub mod load_store;
 pub(crate) mod matrix;
 pub mod per_lane;
+pub(crate) mod registers;
 pub mod tensor;
 pub(crate) mod texture;
 pub(crate) mod told;

@@ -4,6 +4,8 @@ use sim_races::Meeting;
 
 use crate::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::exec::per_lane::each;
+use crate::exec::registers::Answer;
+use crate::interface::FaultKind;
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Row, Slot};
 use crate::warp::{Group, Wait, Warp};
@@ -368,4 +370,20 @@ pub(crate) fn cluster_wait(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.send(mask, group);
     w.pc += 1;
     Next::Repick
+}
+
+/// `setmaxnreg`: the warp has another count of registers from here on.
+#[inline(never)]
+pub(crate) fn set_registers(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let (i, index) = (operands::SetRegisters::of(i), w.index as usize);
+    match w.block().registers.ask(index, i.count(), i.more() == 1) {
+        Answer::Granted => Next::Step,
+        Answer::Misuse(why) => w.fail(FaultKind::Registers(why), mask),
+        Answer::Wait => {
+            let group = Group { wait: Wait::Registers(i.count()), ..w.here(w.pc) };
+            w.send(mask, group);
+            w.pc += 1;
+            Next::Repick
+        }
+    }
 }

@@ -7,6 +7,7 @@
 
 pub mod approximate;
 mod doubles;
+pub(crate) mod eight;
 pub(crate) mod float16;
 
 pub use doubles::*;

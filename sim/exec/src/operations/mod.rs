@@ -21,6 +21,7 @@ use crate::exec::matrix::group_product;
 use crate::exec::matrix::narrow::multiply_narrow;
 use crate::exec::matrix::sparse::multiply_sparse;
 use crate::exec::per_lane::COMBINE_NONE;
+use crate::exec::tensor::changes;
 use crate::exec::{bulk, call, cluster_memory, control, fragment, load_store, matrix, tensor, texture, warp_sync};
 use crate::exec_sass::predicates::EXTENDED;
 use crate::exec_sass::{convergence, floats, halves, integer, jumps, memory, predicates};

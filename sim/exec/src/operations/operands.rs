@@ -190,4 +190,5 @@ locations! {
     Wide: |i| i.strength();
     MbarrierOperate: |_| 0;
     MbarrierTest: |_| 0;
+    TensorMapReplace: |_| 0;
 }

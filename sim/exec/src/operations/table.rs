@@ -246,13 +246,21 @@ macro_rules! for_each_operation {
                 element: Write(D), operand: Write(Z), reduction: Word(Y), space: Word(X[0..4]),
                 bytes: Word(X[4..12])
             ], {};
+            /// `setmaxnreg`: `more` is 1 where the count grows.
+            SetRegisters = warp_sync::set_registers, Kind::Stop, [count: Word(Y), more: Word(Z)], {};
             CommitBulk = bulk::commit, Kind::Stop, [], {};
             AwaitBulk = bulk::wait, Kind::Stop, [pending: Word(Y), read: Word(Z)], {};
             TensorTile = tensor::tile, Kind::Stop, [
-                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(6)),
-                element: Write(D), operand: Write(Z), what: Word(X[0..4]),
+                rest: Any, map: Read(A), shared: Read(B), barrier: Read(C), coordinates: Read(List(9)),
+                element: Write(D), operand: Write(Z), what: Word(X[0..4]), image: Word(X[4..5]),
                 reduction: Word(X[32..64])
             ], {};
+            /// A field of a tensor map, for `axis`, gets a value.
+            TensorMapReplace = changes::replace, Kind::Stop, [
+                rest: Any, address: Read(A), value: Read(B), offset: Long(X), space: Word(Z[0..4]),
+                field: Word(Y), axis: Word(Z[4..8])
+            ], {};
+            TensorMapCopy = changes::copy, Kind::Stop, [rest: Any, to: Read(A), from: Read(B)], {};
             /// A texture or surface access.
             Texture = texture::access, Kind::Stop, [
                 object: Read(A), coordinates: Read(List(Z[8..16] after Z[0..8])),

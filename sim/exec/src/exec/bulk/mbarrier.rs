@@ -5,7 +5,7 @@
 use sim_races::{Order, ThreadOf};
 
 use crate::bulk_work::object::{COUNT, PHASE, State};
-use crate::exec::bulk::polled;
+use crate::exec::bulk::{executing, polled};
 use crate::exec::load_store::Cell;
 use crate::exec::per_lane::each;
 use crate::exec::told;
@@ -44,6 +44,8 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MbarrierOperate::of(i);
     let mut at = [0; LANES];
     let (what, relaxed) = (i.what() & !RELAXED, i.what() & RELAXED != 0);
+    // Machine code has the initial word in uniform registers.
+    let mask = if what == INIT { executing(w, mask) } else { mask };
     let location = Location { strength: strength_of(what), ..i.location() };
     if let Err(next) = w.addresses(location, mask, 8, AccessKind::Write, &mut at) {
         return next;

@@ -13,11 +13,12 @@ use crate::bulk_work::object::State;
 use crate::bulk_work::{Begun, Move, Report, Source};
 use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
-use crate::exec::load_store::{GLOBAL, SHARED};
+use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
 use crate::exec::refused;
 use crate::exec::told;
 use crate::exec::told::strength;
 use crate::interface::{AccessKind, BulkTiming, FaultKind};
+use crate::machine_module::SHARED_WINDOW;
 use crate::operations::build;
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot, Update};
@@ -79,11 +80,24 @@ pub(crate) fn report_to(
     lane: usize,
     number: u64,
 ) -> Result<Report, FaultKind> {
-    let at = w.resolve(SHARED, barrier, 8, AccessKind::Write, lane)?;
+    let shared = shared_space(w);
+    let at = w.resolve(shared, barrier, 8, AccessKind::Write, lane)?;
     let object = strength::object(sim_races::Order::RELAXED);
-    told::bulk(w, SHARED, object, (barrier, 8), AccessKind::Write, lane, number + 1);
-    let object = told::memory_of(w, SHARED, barrier).filter(|_| w.env.events.is_some());
+    told::bulk(w, shared, object, (barrier, 8), AccessKind::Write, lane, number + 1);
+    let object = told::memory_of(w, shared, barrier).filter(|_| w.env.events.is_some());
     Ok(Report { at, object, bytes })
+}
+
+/// The space of addresses of shared memory: those of machine code are generic ones, whose high byte
+/// in the window is the block's rank.
+pub(crate) fn shared_space(w: &Warp<'_>) -> u32 {
+    if w.env.program.machine.is_some() { GENERIC } else { SHARED }
+}
+
+/// The lanes that execute an operation whose operands are in rows: of machine code, where these are
+/// uniform registers, the first.
+pub(crate) fn executing(w: &Warp<'_>, mask: u32) -> u32 {
+    if w.env.program.machine.is_some() { mask & mask.wrapping_neg() } else { mask }
 }
 
 /// The same place of every block of the cluster in a mask, or the place itself.
@@ -92,7 +106,11 @@ pub(crate) fn targets(w: &Warp<'_>, blocks: Slot, lane: usize) -> Vec<Option<u64
         Slot::NONE => vec![None],
         blocks => {
             let blocks = w.get(blocks, lane);
-            (0..16).filter(|rank| blocks >> rank & 1 != 0).map(|rank| Some((rank + 1) << RANK_SHIFT)).collect()
+            let place = |rank: u64| match w.env.program.machine.is_some() {
+                true => SHARED_WINDOW | rank << RANK_SHIFT,
+                false => (rank + 1) << RANK_SHIFT,
+            };
+            (0..16).filter(|rank| blocks >> rank & 1 != 0).map(|rank| Some(place(rank))).collect()
         }
     }
 }
@@ -113,11 +131,31 @@ pub(crate) fn push(moves: &mut Vec<Move>, from: u64, to: u64, size: u32) {
     moves.push(Move { from: Source::Bytes(from), to, size });
 }
 
+/// The lanes that issue a store: of those that are together and have the same operands in all rows,
+/// the first. The hardware has its operands once for a warp (UTMASTG, UBLKCP), and CUTLASS lets all
+/// lanes of a warp issue its stores. Loads and reductions the assembler has each lane issue.
+pub(crate) fn issuers(w: &Warp<'_>, rows: &[Slot], mask: u32) -> u32 {
+    let mut seen: Vec<Vec<u64>> = Vec::new();
+    let mut issuers = 0;
+    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+        let operands: Vec<u64> = rows.iter().map(|&row| w.get(row, lane)).collect();
+        if !seen.contains(&operands) {
+            seen.push(operands);
+            issuers |= 1 << lane;
+        }
+    }
+    issuers
+}
+
 /// `cp.async.bulk`. What goes to shared memory is reported to a barrier. With a mask of blocks it
 /// goes to the same place of every block of the cluster in it, and each has its own barrier there.
 #[inline(never)]
 pub(crate) fn copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+    let operands = operands::BulkCopy::of(i);
+    let rows = [operands.to(), operands.from(), operands.size()];
+    let mask = executing(w, mask);
+    let issuers = if operands.direction() == OUTWARD { issuers(w, &rows, mask) } else { mask };
+    for lane in (0..LANES).filter(|lane| issuers >> lane & 1 != 0) {
         if let Err(kind) = one_copy(w, operands::BulkCopy::of(i), lane) {
             return w.fail(kind, 1 << lane);
         }
@@ -126,10 +164,11 @@ pub(crate) fn copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 fn one_copy(w: &mut Warp<'_>, i: operands::BulkCopy<'_>, lane: usize) -> Result<(), FaultKind> {
+    let shared = shared_space(w);
     let (to_space, from_space) = match i.direction() {
-        INWARD => (SHARED, GLOBAL),
-        ACROSS => (SHARED, SHARED),
-        _ => (GLOBAL, SHARED),
+        INWARD => (shared, GLOBAL),
+        ACROSS => (shared, shared),
+        _ => (GLOBAL, shared),
     };
     let size = w.get(i.size(), lane) as u32;
     let (to, from) = (w.get(i.to(), lane), w.get(i.from(), lane));
@@ -191,13 +230,13 @@ pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let Some(update) = w.env.program.reductions[i.reduction() as usize] else {
         return refused(w, mask);
     };
-    let (size, barrier) = (i.bytes(), i.barrier());
+    let (size, barrier, shared, mask) = (i.bytes(), i.barrier(), shared_space(w), executing(w, mask));
     let element = element_update(update, i.element(), i.operand(), i.space());
     for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
         let number = number_of(w, barrier == Slot::NONE);
         let (to, from, bytes) = (w.get(i.to(), lane), w.get(i.from(), lane), w.get(i.size(), lane) as u32);
         for at in (0..u64::from(bytes)).step_by(size as usize) {
-            let source = match w.resolve(SHARED, from + at, size, AccessKind::Read, lane) {
+            let source = match w.resolve(shared, from + at, size, AccessKind::Read, lane) {
                 Ok(source) => source,
                 Err(kind) => return w.fail(kind, 1 << lane),
             };
@@ -209,7 +248,7 @@ pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
                     _ => std::ptr::read_unaligned(source as *const u64),
                 }
             };
-            told::bulk(w, SHARED, strength::PLAIN, (from + at, size), AccessKind::Read, lane, number);
+            told::bulk(w, shared, strength::PLAIN, (from + at, size), AccessKind::Read, lane, number);
             w.set(i.element(), lane, to + at);
             w.set(i.operand(), lane, operand);
             match (element.run)(w, &element, 1 << lane) {

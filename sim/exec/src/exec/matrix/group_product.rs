@@ -10,10 +10,12 @@
 use crate::exec::bulk::{number_of, thread_of};
 use crate::exec::load_store::SHARED;
 use crate::exec::matrix::Element;
+use crate::exec::matrix::sparse::{Factor, SparseForm};
 use crate::exec::per_lane::each;
 use crate::exec::told;
 use crate::exec::told::strength::PLAIN;
 use crate::exec::unsupported;
+use crate::float::eight;
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
@@ -52,28 +54,9 @@ impl GroupFactor {
     fn read(self, bits: u64) -> f64 {
         match self {
             GroupFactor::Whole(element) => element.read(bits),
-            GroupFactor::Eight(fraction) => eight(bits as u8, fraction),
+            GroupFactor::Eight(fraction) => eight::read(bits as u8, fraction),
         }
     }
-}
-
-/// The number of 8 bits with so many bits of fraction (OCP, "8-bit Floating Point Specification").
-/// With two it has infinities as IEEE's numbers have; with three only the largest code is no
-/// number.
-fn eight(bits: u8, fraction: u32) -> f64 {
-    let exponent_bits = 7 - fraction;
-    let bias = (1i32 << (exponent_bits - 1)) - 1;
-    let exponent = i32::from(bits >> fraction) & ((1 << exponent_bits) - 1);
-    let part = f64::from(bits & ((1 << fraction) - 1)) / f64::from(1u32 << fraction);
-    let largest = exponent == (1 << exponent_bits) - 1;
-    let magnitude = match (fraction, exponent) {
-        (3, _) if bits & 0x7f == 0x7f => f64::NAN,
-        (2, _) if largest && bits & 3 == 0 => f64::INFINITY,
-        (2, _) if largest => f64::NAN,
-        (_, 0) => part * f64::from(1 - bias).exp2(),
-        _ => (1.0 + part) * f64::from(exponent - bias).exp2(),
-    };
-    if bits & 0x80 != 0 { -magnitude } else { magnitude }
 }
 
 /// What `x` of [`multiply`] holds.
@@ -88,6 +71,9 @@ pub(crate) struct GroupForm {
     /// Rows and columns are exchanged: the inner index is not the one that is contiguous.
     pub(crate) transpose: [bool; 2],
     pub(crate) saturate: bool,
+    /// Of each few neighbours in a row of the first factor half are there, and which says metadata
+    /// in the lanes of that number.
+    pub(crate) sparse: Option<usize>,
 }
 
 impl GroupForm {
@@ -100,6 +86,8 @@ impl GroupForm {
             | pair(self.transpose) << 14
             | u64::from(self.registers) << 16
             | u64::from(self.saturate) << 17
+            | u64::from(self.sparse.is_some()) << 18
+            | (self.sparse.unwrap_or(0) as u64) << 29
             | (self.n as u64) << 20
     }
 
@@ -113,12 +101,24 @@ impl GroupForm {
             negate: pair(12),
             transpose: pair(14),
             saturate: x >> 17 & 1 != 0,
+            sparse: (x >> 18 & 1 != 0).then_some((x >> 29 & 3) as usize),
         }
     }
 
-    /// Elements of the inner dimension, which is 32 bytes long.
+    /// Elements of the inner dimension of the first factor that are there: 32 bytes.
     fn inner(self) -> usize {
         32 / self.factors[0].size()
+    }
+
+    /// How the metadata of a sparse first factor lie: as those of the product of one warp that has
+    /// as many terms (`mma.sp`).
+    pub(crate) fn metadata(self) -> Option<SparseForm> {
+        let element = match self.factors[0] {
+            GroupFactor::Whole(element) => element,
+            GroupFactor::Eight(_) => Element::S8,
+        };
+        let sum = if element == Element::S8 || element == Element::U8 { Element::S32 } else { Element::F32 };
+        SparseForm::new([Factor::Whole(element); 2], sum, false, 2 * self.inner(), self.sparse?)
     }
 
     /// Registers of the sums in each lane.
@@ -220,7 +220,8 @@ fn from_registers(w: &Warp<'_>, slots: &[Slot], factor: GroupFactor, inner: usiz
 }
 
 /// `wgmma.mma_async`: rows of the sums, then the first factor's rows or descriptor, then the
-/// second's descriptor. `keep` says whether the sums of before are added.
+/// second's descriptor, then the metadata of a sparse first factor. `keep` says whether the sums of
+/// before are added.
 #[inline(never)]
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     match product(w, operands::MultiplyGroup::of(i), mask) {
@@ -235,6 +236,7 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
     let (to, rest) = slots.split_at(form.sums());
     let (first, second) = rest.split_at(if form.registers { 4 } else { 1 });
+    let terms = if form.sparse.is_some() { 2 * inner } else { inner };
     let number = number_of(w, true);
     let issuer = (lane, number);
     let [a_type, b_type] = form.factors;
@@ -244,7 +246,11 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     } else {
         from_shared(w, w.get(first[0], lane), (rows, 16), (a_type, inner, form.transpose[0]), issuer)?
     };
-    let b = from_shared(w, w.get(second[0], lane), (0, form.n), (b_type, inner, form.transpose[1]), issuer)?;
+    if let Some(metadata) = form.metadata() {
+        let words: [u32; LANES] = std::array::from_fn(|lane| w.get(second[1], lane) as u32);
+        a = metadata.spread(&a, &words);
+    }
+    let b = from_shared(w, w.get(second[0], lane), (0, form.n), (b_type, terms, form.transpose[1]), issuer)?;
     if form.negate[0] != form.negate[1] {
         a.iter_mut().for_each(|value| *value = -*value);
     }
@@ -260,7 +266,7 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
                 let shift = part * 16;
                 let kept = if per_register == 2 { before >> shift & 0xffff } else { before };
                 let start = if keep { form.sum.read(kept) } else { 0.0 };
-                let (x, y) = (&a[row * inner..][..inner], &b[column * inner..][..inner]);
+                let (x, y) = (&a[row * terms..][..terms], &b[column * terms..][..terms]);
                 let sum = x.iter().zip(y).fold(start, |sum, (x, y)| sum + x * y);
                 after |= form.sum.write(sum, form.saturate) << shift;
             }
@@ -319,25 +325,12 @@ mod tests {
                         negate: [flag(1), flag(2)],
                         transpose: [flag(3), flag(4)],
                         saturate: flag(5),
+                        sparse: flag(4).then_some(bits as usize & 3),
                     };
                     assert_eq!(GroupForm::unpack(form.pack()), form);
                 }
             }
         }
-    }
-
-    #[test]
-    fn numbers_of_eight_bits() {
-        assert_eq!(
-            [0x00, 0x01, 0x38, 0xb8, 0x7e, 0x40].map(|bits| eight(bits, 3)),
-            [0.0, 0.001953125, 1.0, -1.0, 448.0, 2.0]
-        );
-        assert!(eight(0x7f, 3).is_nan() && eight(0xff, 3).is_nan());
-        assert_eq!(
-            [0x01, 0x3c, 0xbc, 0x7b, 0x7c].map(|bits| eight(bits, 2)),
-            [0.0000152587890625, 1.0, -1.0, 57344.0, f64::INFINITY]
-        );
-        assert!(eight(0x7d, 2).is_nan());
     }
 
     #[test]

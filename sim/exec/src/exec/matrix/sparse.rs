@@ -136,6 +136,20 @@ impl SparseForm {
         }
     }
 
+    /// The first factor, row by row, with zeros where entries are not there: `stored` has those
+    /// that are, half of each row.
+    pub(crate) fn spread(self, stored: &[f64], metadata: &[u32; LANES]) -> Vec<f64> {
+        let (half, kept) = (self.k / 2, self.chunk() / 2);
+        let mut whole = vec![0.0; ROWS * self.k];
+        for (at, &value) in stored.iter().enumerate() {
+            let (row, chunk, number) = (at / half, at % half / kept, at % half % kept);
+            let (lane, bit) = self.metadata(row, chunk);
+            let place = self.place(metadata[lane] >> bit & 15, number);
+            whole[row * self.k + chunk * self.chunk() + place] = value;
+        }
+        whole
+    }
+
     pub(crate) fn pack(self) -> u64 {
         self.a.code()
             | self.b.code() << 4

@@ -1,10 +1,14 @@
-//! Copies of tiles by tensor maps (`cp.async.bulk.tensor`), and reductions of tiles.
+//! Copies of tiles and of columns of images by tensor maps (`cp.async.bulk.tensor`), and reductions
+//! of them. Maps that a kernel changes are in `changes`.
 
+pub(crate) mod changes;
 pub mod map;
 
 use crate::bulk_work::{Move, Source};
-use crate::exec::bulk::{UNIT, begin, element_update, number_of, push, report_to, targets, there};
-use crate::exec::load_store::{GENERIC, GLOBAL, SHARED};
+use crate::exec::bulk::{
+    UNIT, begin, element_update, executing, issuers, number_of, push, report_to, shared_space, targets, there,
+};
+use crate::exec::load_store::{GENERIC, GLOBAL};
 use crate::exec::tensor::map::{SIZE, TensorMap};
 use crate::exec::told;
 use crate::exec::told::strength::PLAIN;
@@ -27,17 +31,27 @@ fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, Faul
     let mut bytes = [0; SIZE];
     for (n, word) in bytes.chunks_exact_mut(8).enumerate() {
         let at = w.resolve(GENERIC, address + 8 * n as u64, 8, AccessKind::Read, lane)?;
+        // Of maps that threads may have changed.
+        if w.extent(address).is_some() {
+            told::lane(w, GLOBAL, PLAIN, (address + 8 * n as u64, 8), AccessKind::Read, lane);
+        }
         // SAFETY: `resolve` vouches for the word.
         word.copy_from_slice(&unsafe { std::ptr::read_unaligned(at as *const [u8; 8]) });
     }
-    TensorMap::decode(&bytes).ok_or_else(|| unsupported(w, "a tensor map that the simulated driver did not encode"))
+    TensorMap::decode(&bytes)
+        .ok_or_else(|| unsupported(w, "a copy by bytes that are no tensor map, or one with what is not executed"))
 }
 
 /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`: the map, the tile in shared memory,
 /// and the coordinates of its first element. A load reports to the barrier.
 #[inline(never)]
 pub(crate) fn tile(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+    let operands = operands::TensorTile::of(i);
+    let mut rows = vec![operands.map(), operands.shared()];
+    rows.extend_from_slice(&operands.coordinates(w.env.program)[..5]);
+    let mask = executing(w, mask);
+    let issuers = if operands.what() == STORE { issuers(w, &rows, mask) } else { mask };
+    for lane in (0..LANES).filter(|lane| issuers >> lane & 1 != 0) {
         match one_tile(w, operands::TensorTile::of(i), lane) {
             Ok(Next::Step) => {}
             Ok(other) => return other,
@@ -55,22 +69,61 @@ struct Piece {
     size: u32,
 }
 
-/// The pieces of a tile, none longer than a unit of [`UNIT`] bytes.
-fn pieces(map: &TensorMap, first: &[i64; 5], shared: u64) -> Vec<Piece> {
-    let (counts, element) = (map.counts(), map.tensor.element);
+/// Where the rows of a tile or of an image's column begin, as coordinates. Along the first axis
+/// elements follow.
+fn rows(map: &TensorMap, first: &[i64; 5], offsets: [i64; 3]) -> Vec<[i64; 5]> {
+    let Some(image) = map.image else {
+        let counts = map.counts();
+        let row = |number: u32| {
+            let (mut rest, mut at) = (number, *first);
+            for axis in 1..5 {
+                at[axis] += i64::from(rest % counts[axis] * map.tile.step[axis]);
+                rest /= counts[axis];
+            }
+            at
+        };
+        return (0..counts[1..].iter().product()).map(row).collect();
+    };
+    // Pixels follow each other in the box, then in that of the next image (PTX ISA, "Im2col mode").
+    let last = map.rank - 1;
+    let corner = |axis: usize| {
+        let (lower, upper) = (i64::from(image.lower[axis - 1]), i64::from(image.upper[axis - 1]));
+        (lower, map.tensor.sizes[axis] as i64 - 1 + upper)
+    };
+    let mut pixel = *first;
+    let mut rows = Vec::new();
+    for _ in 0..image.pixels {
+        let mut at = pixel;
+        (1..last).for_each(|axis| at[axis] += offsets[axis - 1]);
+        rows.push(at);
+        // To the next pixel of the row, the next row, and so on; behind the last one to the next
+        // image.
+        let ended = (1..last).all(|axis| {
+            let (lower, upper) = corner(axis);
+            pixel[axis] += i64::from(map.tile.step[axis]);
+            let ended = pixel[axis] > upper;
+            if ended {
+                pixel[axis] = lower;
+            }
+            ended
+        });
+        pixel[last] += i64::from(ended);
+    }
+    rows
+}
+
+/// The pieces of a tile or of a column, none longer than a unit of [`UNIT`] bytes.
+fn pieces(map: &TensorMap, rows: &[[i64; 5]], shared: u64) -> Vec<Piece> {
+    let element = map.tensor.element;
+    let count = map.image.map_or(map.counts()[0], |image| u32::from(image.channels));
     let inside = |axis: usize, at: i64| (0..map.tensor.sizes[axis] as i64).contains(&at);
-    let rows: u32 = counts[1..].iter().product();
     let mut pieces: Vec<Piece> = Vec::new();
-    for row in 0..rows {
-        let (mut rest, mut base, mut is_inside) = (row, map.tensor.address as i64, true);
-        for axis in 1..5 {
-            let at = first[axis] + i64::from(rest % counts[axis] * map.tile.step[axis]);
-            rest /= counts[axis];
-            is_inside &= inside(axis, at);
-            base += at * map.tensor.strides[axis - 1] as i64;
-        }
-        for n in 0..i64::from(counts[0]) {
-            let linear = shared + (u64::from(row) * u64::from(counts[0]) + n as u64) * element;
+    for (row, first) in rows.iter().enumerate() {
+        let is_inside = (1..5).all(|axis| inside(axis, first[axis]));
+        let behind = (1..5).map(|axis| first[axis] * map.tensor.strides[axis - 1] as i64);
+        let base = map.tensor.address as i64 + behind.sum::<i64>();
+        for n in 0..i64::from(count) {
+            let linear = shared + (row as u64 * u64::from(count) + n as u64) * element;
             let there = is_inside && inside(0, first[0] + n);
             let global = there.then(|| (base + (first[0] + n) * element as i64) as u64);
             let place = map.swizzled(linear);
@@ -97,8 +150,15 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
     for (axis, coordinate) in first[..map.rank].iter_mut().enumerate() {
         *coordinate = i64::from(w.get(coordinates[axis], lane) as u32 as i32);
     }
+    if map.image.is_some() != (i.image() == 1) {
+        let what =
+            if map.image.is_some() { "a tile by a map of images" } else { "a column of images by a map of tiles" };
+        return Err(unsupported(w, what));
+    }
+    // Offsets have 16 bits, without a sign.
+    let offsets = std::array::from_fn(|axis| i64::from(w.get(coordinates[6 + axis], lane) as u16));
     let loads = matches!(i.what(), LOAD | LOAD_TO_BLOCKS);
-    let pieces = pieces(&map, &first, w.get(i.shared(), lane));
+    let pieces = pieces(&map, &rows(&map, &first, offsets), w.get(i.shared(), lane));
     let blocks = if i.what() == LOAD_TO_BLOCKS { coordinates[5] } else { Slot::NONE };
     for target in targets(w, blocks, lane) {
         let number = number_of(w, !loads);
@@ -175,11 +235,12 @@ fn one_piece(
     let (what, element, size) = (i.what(), map.tensor.element as u32, piece.size);
     let loads = matches!(what, LOAD | LOAD_TO_BLOCKS);
     let kind = if loads { AccessKind::Write } else { AccessKind::Read };
-    let shared = resolved(w, SHARED, (place, size), element, kind, lane)?;
+    let space = shared_space(w);
+    let shared = resolved(w, space, (place, size), element, kind, lane)?;
     if !loads && piece.global.is_none() {
         return Ok(Next::Step);
     }
-    told::bulk(w, SHARED, PLAIN, (place, size), kind, lane, number + u64::from(loads));
+    told::bulk(w, space, PLAIN, (place, size), kind, lane, number + u64::from(loads));
     let Some(address) = piece.global else {
         moves.push(Move { from: Source::These(vec![0; size as usize]), to: shared, size });
         return Ok(Next::Step);
