@@ -3,3 +3,4 @@
 
 pub(super) mod device_launches;
 pub(super) mod native_kernel;
+pub(super) mod races;
