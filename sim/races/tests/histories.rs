@@ -1,5 +1,5 @@
-//! Histories of bytes: what is told apart, joined, hidden or forgotten must find the same races, and
-//! no others.
+//! Histories of bytes: what is told apart, joined, hidden or forgotten must find the same races,
+//! and no others.
 
 use sim_races::{Grade, Kind, LANES, Lanes, Memory, MemoryEvents, Scope, Strength};
 

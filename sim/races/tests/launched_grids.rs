@@ -169,7 +169,8 @@ fn events_may_order_streams() {
     assert_eq!(races(&siblings([(0, 0), (0, 0)], [Stream::Detached; 2], true)).len(), 1);
 }
 
-/// A grid launches another one, which writes, and a second one behind it in its stream or beside it.
+/// A grid launches another one, which writes, and a second one behind it in its stream or beside
+/// it.
 fn below(stream: Stream) -> Detector {
     let detector = Detector::new(Reading::default());
     let parent = begin(&detector, None, 1);

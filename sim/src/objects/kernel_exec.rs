@@ -16,17 +16,17 @@ use crate::interp::{
 };
 use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
+use crate::memory::{self, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
 use crate::objects::kernel_parts::device_launches::{self, Launched, Launches};
-use crate::objects::kernel_parts::{native_kernel, races};
+use crate::objects::kernel_parts::{native_kernel, nearest};
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::overlap::LaunchOverlap;
 use crate::objects::task::KernelLaunch;
 use crate::sched;
 use crate::status;
 use crate::touched::grids::InsideGrids;
-use crate::touched::inside::Grid;
+use crate::touched::inside::{Grid, Names};
 use crate::touched::{LaunchTouched, Wish};
 use sim_races::{Detector, GridEvents, LaunchPoint, MemoryEvents};
 
@@ -71,7 +71,7 @@ pub(crate) fn prepare(function: &Function) -> Result<(), CUresult> {
 
 /// The kernel's code as the interpreter runs it: PTX is compiled a module at a time, machine code a
 /// kernel at a time.
-pub(super) fn program<'a>(function: &'a Function, module: &'a Module) -> Result<&'a Program, CUresult> {
+fn program<'a>(function: &'a Function, module: &'a Module) -> Result<&'a Program, CUresult> {
     match &module.code.form {
         CodeForm::Ptx { ast, .. } => Ok(&module.compiled(ast).0),
         CodeForm::Machine(code) => {
@@ -277,26 +277,6 @@ fn launchable(from: &Function, pointer: u64) -> Option<Arc<Function>> {
     module.function(name, None).ok()
 }
 
-/// What lies next to an address that no allocation holds, as words behind a report.
-fn nearest(fault: &FaultKind) -> String {
-    let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
-    let distance = |block: &Allocation| match address {
-        at if at < block.at => block.at - at,
-        at => (at + 1).saturating_sub(block.end()),
-    };
-    let blocks = memory::get().allocations();
-    let Some(block) = blocks.iter().min_by_key(|block| distance(block)) else {
-        return "; there is no allocation".to_owned();
-    };
-    let (size, at) = (block.size, block.at);
-    let place = match address {
-        address if address < at => format!("{} bytes before", at - address),
-        address if address >= block.end() => format!("{} bytes behind", address - block.end()),
-        address => format!("at byte {} of", address - at),
-    };
-    format!("; that is {place} the nearest allocation, of {size} bytes at 0x{at:x}")
-}
-
 /// What a block's shared memory is a multiple of (CUDA C Programming Guide, occupancy; an H200
 /// faults at the first byte behind such a multiple).
 fn shared_unit() -> u32 {
@@ -332,7 +312,7 @@ pub(crate) fn run(
     let watch = Watch { touched: touched_if(bytes), inside: touched_if(inside), grids: grids.as_ref(), overlap };
     let ran = execute(function, launch, watch);
     if let Some((module, grids)) = module.zip(grids) {
-        races::tell(&module, grids, touched);
+        tell_races(&module, grids, touched);
     }
     if bytes {
         // What the search for races takes is no cost of measuring.
@@ -404,6 +384,26 @@ fn bulk_timing() -> interp::BulkTiming {
         config::Schedule::LateFirst => interp::BulkTiming::Late,
         config::Schedule::Random => interp::BulkTiming::Random(config.seed),
     }
+}
+
+/// Tells of the races of all grids. They are of one module.
+fn tell_races(module: &Arc<Module>, grids: InsideGrids, touched: &LaunchTouched) {
+    let names = match &module.code.form {
+        CodeForm::Ptx { ast, .. } => Names::Ptx(ast),
+        CodeForm::Machine(code) => Names::Machine(code),
+    };
+    let globals = |address: u64| {
+        let mut all = module.globals.iter();
+        let (name, global) = all.find(|(_, global)| address.wrapping_sub(global.at) < global.size)?;
+        Some((name.clone(), global.at, global.size))
+    };
+    // All of them have run.
+    let functions: Result<Vec<Arc<Function>>, CUresult> =
+        grids.kernels().iter().map(|name| module.function(name, None)).collect();
+    let Ok(functions) = functions else { return };
+    let programs: Result<Vec<&Program>, CUresult> = functions.iter().map(|f| program(f, module)).collect();
+    let Ok(programs) = programs else { return };
+    grids.reports(&programs, &names, &globals).into_iter().for_each(|grid| touched.raced(grid));
 }
 
 /// Runs one grid. Returns what it launched.
@@ -478,7 +478,7 @@ fn one_grid(
             FaultKind::Texture(why) if why.ends_with(array::NOT_SIMULATED) => {
                 status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
-            kind => signal_free::say!("streamsan-sim: {fault}{}", nearest(kind)),
+            kind => signal_free::say!("streamsan-sim: {fault}{}", nearest::text(kind)),
         }
         match fault.kind {
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,

@@ -1,6 +1,6 @@
 //! The grids of one launch that is searched for races: the one that the host launched, and those
-//! that kernels launched in turn. Owns which of the detector's numbers are whose; a race between two
-//! grids is told with the later one.
+//! that kernels launched in turn. Owns which of the detector's numbers are whose; a race between
+//! two grids is told with the later one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

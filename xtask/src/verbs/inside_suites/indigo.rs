@@ -21,8 +21,8 @@ pub const SOURCE: Source = Source {
     paths: &["indigo/indigo_sources", "indigo/input"],
 };
 
-/// Graphs of the artifact, and one of so many vertices with all edges: on sparse graphs some members
-/// write the values that were there.
+/// Graphs of the artifact, and one of so many vertices with all edges: on sparse graphs some
+/// members write the values that were there.
 const GRAPHS: [&str; 3] = ["DAG_100n_200e", "counterDAG_200n_1000e", "power_law_200n_1000e"];
 const DENSE: u32 = 70;
 

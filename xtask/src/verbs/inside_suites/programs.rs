@@ -55,8 +55,8 @@ pub fn run_scor(unpacked: &Path, row: &Row, limit: Duration) -> Result<Trial> {
     trial::try_out(&program, &row.arguments, limit)
 }
 
-/// Runs a program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a file
-/// with a random graph of N vertices, `{roads:N}` the same as text with costs.
+/// Runs a program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
+/// file with a random graph of N vertices, `{roads:N}` the same as text with costs.
 pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, limit: Duration) -> Result<Trial> {
     let (name, at) = row.name.split_once('@').unwrap_or((&row.name, ""));
     let source = HECBENCH.iter().find(|(commit, _)| *commit == at).with_context(|| format!("no commit {at}"))?;
@@ -134,8 +134,8 @@ impl Graph {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Text: counts and the source, a start and a length for each vertex, an end and a cost for each
-    /// edge.
+    /// Text: counts and the source, a start and a length for each vertex, an end and a cost for
+    /// each edge.
     fn as_text(&self) -> String {
         let mut text = format!("{} {} 0\n", self.neighbours.len(), self.edges());
         let mut start = 0;

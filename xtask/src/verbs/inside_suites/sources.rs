@@ -19,8 +19,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The folder with the unpacked paths. `clone` is a git directory, or a work tree with one, that
-    /// has the commit; without it the commit is fetched.
+    /// The folder with the unpacked paths. `clone` is a git directory, or a work tree with one,
+    /// that has the commit; without it the commit is fetched.
     pub fn unpacked(&self, clone: Option<&Path>) -> Result<PathBuf> {
         let name = self.repository.replace('/', "-");
         environment::folder(&format!("inside-suites-{name}-{}", &self.commit[..8]), "1", |folder| match clone {
@@ -42,14 +42,18 @@ impl Source {
         })
     }
 
+    /// Each path by itself: clones may lack objects elsewhere.
     fn unpack(&self, git_dir: &Path, into: &Path) -> Result<()> {
-        let mut archive = git(git_dir);
-        archive.args(["archive", self.commit]).args(self.paths);
-        let mut archive = archive.stdout(Stdio::piped()).spawn().context("git archive")?;
-        let packed = archive.stdout.take().context("git archive has an output")?;
-        command::run(Command::new("tar").arg("x").arg("-C").arg(into).stdin(packed))?;
-        if !archive.wait()?.success() {
-            bail!("{} has no {} with {:?}", git_dir.display(), self.commit, self.paths);
+        for path in self.paths {
+            let mut archive = git(git_dir);
+            archive.arg("archive").arg(format!("--prefix={path}/")).arg(format!("{}:{path}", self.commit));
+            let mut archive = archive.stdout(Stdio::piped()).spawn().context("git archive")?;
+            let packed = archive.stdout.take().context("git archive has an output")?;
+            let unpacked = command::run(Command::new("tar").arg("x").arg("-C").arg(into).stdin(packed));
+            if !archive.wait()?.success() {
+                bail!("{} has no {path} at {}", git_dir.display(), self.commit);
+            }
+            unpacked?;
         }
         Ok(())
     }
