@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ::tests::build;
 use anyhow::{Context, Result};
-use tests::build;
 
 use super::sources::Source;
 use super::table::{Row, Shown};

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ::tests::build;
 use anyhow::{Context, Result, bail};
-use tests::build;
 
 use super::sources::Source;
 use super::table::Shown;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ::tests::build;
 use anyhow::{Context, Result};
-use tests::build;
 
 use super::sources::Source;
 use super::table::Row;
@@ -121,7 +121,11 @@ impl Graph {
         self.neighbours.iter().map(Vec::len).sum::<usize>() as u32
     }
 
-    /// The binary form of the ECL programs: counts, starts of lists, lists.
+    fn cost(from: usize, to: u32) -> u32 {
+        1 + (from as u32 * 7 + to) % 13
+    }
+
+    /// The binary form of the ECL programs: counts, starts of lists, lists, costs.
     fn as_words(&self) -> Vec<u8> {
         let mut words = vec![self.neighbours.len() as u32, self.edges()];
         let mut start = 0;
@@ -131,6 +135,9 @@ impl Graph {
             words.push(start);
         }
         words.extend(self.neighbours.iter().flatten());
+        for (from, list) in self.neighbours.iter().enumerate() {
+            words.extend(list.iter().map(|to| Self::cost(from, *to)));
+        }
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
@@ -144,7 +151,7 @@ impl Graph {
             start += list.len();
         }
         for (from, list) in self.neighbours.iter().enumerate() {
-            list.iter().for_each(|to| text.push_str(&format!("{to} {}\n", 1 + (from as u32 * 7 + to) % 13)));
+            list.iter().for_each(|to| text.push_str(&format!("{to} {}\n", Self::cost(from, *to))));
         }
         text
     }
@@ -161,7 +168,7 @@ mod tests {
             assert!(!list.contains(&(from as u32)));
             assert!(list.iter().all(|to| graph.neighbours[*to as usize].contains(&(from as u32))), "{from}");
         }
-        assert_eq!(graph.as_words().len(), 4 * (2 + 97 + graph.edges() as usize));
+        assert_eq!(graph.as_words().len(), 4 * (2 + 97 + 2 * graph.edges() as usize));
         assert_eq!(graph.as_text().lines().count(), 1 + 96 + graph.edges() as usize);
         assert_eq!(graph.neighbours, Graph::random(96).neighbours);
     }

@@ -1,8 +1,9 @@
 //! Where the suites' sources come from: one commit of a public repository, unpacked into `.cache`,
 //! from GitHub or from a clone that an option names. Nothing of them lies in this repository.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -42,18 +43,22 @@ impl Source {
         })
     }
 
-    /// Each path by itself: clones may lack objects elsewhere.
+    /// File by file: clones may lack large objects that no program here reads.
     fn unpack(&self, git_dir: &Path, into: &Path) -> Result<()> {
+        let mut list = git(git_dir);
+        let listed = command::output(list.args(["ls-tree", "-r", "--name-only", self.commit, "--"]).args(self.paths));
+        let listed = listed.with_context(|| format!("{} has no {}", git_dir.display(), self.commit))?;
         for path in self.paths {
-            let mut archive = git(git_dir);
-            archive.arg("archive").arg(format!("--prefix={path}/")).arg(format!("{}:{path}", self.commit));
-            let mut archive = archive.stdout(Stdio::piped()).spawn().context("git archive")?;
-            let packed = archive.stdout.take().context("git archive has an output")?;
-            let unpacked = command::run(Command::new("tar").arg("x").arg("-C").arg(into).stdin(packed));
-            if !archive.wait()?.success() {
+            if !listed.lines().any(|file| file.starts_with(path)) {
                 bail!("{} has no {path} at {}", git_dir.display(), self.commit);
             }
-            unpacked?;
+        }
+        for file in listed.lines().filter(|file| !file.ends_with(".tar.gz")) {
+            let to = into.join(file);
+            std::fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+            let mut show = git(git_dir);
+            show.arg("show").arg(format!("{}:{file}", self.commit)).stdout(File::create(&to)?);
+            command::run(&mut show)?;
         }
         Ok(())
     }

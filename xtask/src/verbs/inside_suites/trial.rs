@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ::tests::{build, run};
 use anyhow::{Context, Error, Result, anyhow};
 use serde_json::Value;
-use tests::{build, run};
 
 use super::table::Shown;
 
