@@ -149,9 +149,10 @@ mod tests {
         let again = grids.begin("child", &launch(1), point.as_ref());
         grids.end(&child, 4, true);
         assert_eq!(grids.kernels(), ["parent", "child"]);
-        let (members, _) = grids.members.into_inner().unwrap();
+        let held = grids.members();
+        let members = &held.0;
         let (globals, names) = (|_| None, Names::Nothing);
-        let whole = Whole { members: &members, programs: &[], machine: true, names: &names, globals: &globals };
+        let whole = Whole { members, programs: &[], machine: true, names: &names, globals: &globals };
         let place = |block| whole.place(block).map(|(member, block)| (member.kernel.as_str(), block));
         assert_eq!(place(5), Some(("parent", 5)));
         assert_eq!(place(child.first_block() + 1), Some(("child", 1)));
