@@ -16,8 +16,8 @@ use clap::Parser;
 
 use verbs::simulated::{frameworks, machine_code, operators, oracle, replay, schedules};
 use verbs::{
-    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, library_names, loom, nightly,
-    numba, precision, ptx_census, release, torch_sim, unsafe_blocks, validators,
+    aarch64, bless, check, compare_reports, cuda_headers, field, fleet, fuzz, harden, inside_suites, library_names,
+    loom, nightly, numba, precision, ptx_census, release, torch_sim, unsafe_blocks, validators,
 };
 
 /// Tasks for developers of StreamSan that need no GPU.
@@ -34,6 +34,7 @@ enum Verb {
     Frameworks(frameworks::FrameworksArgs),
     Fuzz(fuzz::FuzzArgs),
     Harden(harden::HardenArgs),
+    InsideSuites(inside_suites::InsideSuitesArgs),
     LibraryNames(library_names::LibraryNamesArgs),
     Lint(lint::LintArgs),
     Loom(loom::LoomArgs),
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Verb::Frameworks(args) => frameworks::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Harden(args) => harden::run(&args),
+        Verb::InsideSuites(args) => inside_suites::run(&args),
         Verb::LibraryNames(args) => library_names::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Loom(args) => loom::run(&args),

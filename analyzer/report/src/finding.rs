@@ -285,6 +285,9 @@ pub struct InKernel {
     pub launches: u64,
     /// Of a node of a graph: where the graph was launched.
     pub graph: Vec<Frame>,
+    /// The threads are of two grids, of which a kernel launched one or both.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub two_grids: bool,
 }
 
 /// What a finding about a graph that names ended memory has beside races.

@@ -160,7 +160,7 @@ impl State {
     /// Lanes of an access at one address, with one epoch.
     fn group(&mut self, access: &WarpAccess<'_>, address: u64, epoch: u64, mask: u32) {
         let (memory, this_block) = (access.memory, access.block);
-        let State { blocks, shadows, locations, records, inexact, habits, objects, .. } = self;
+        let State { blocks, shadows, locations, records, inexact, habits, objects, grids, .. } = self;
         let Some(block) = blocks.get_mut(&this_block) else { return };
         let place = (memory, address);
         // Machine code polls a half of a barrier object by a plain load.
@@ -256,6 +256,7 @@ impl State {
                 met: met.clone(),
                 clusters: &self.clusters,
                 objects,
+                grids,
                 shared: shared.is_some(),
                 object: access.object,
             };
@@ -287,6 +288,7 @@ impl State {
             }
             shadow.update(address, u64::from(access.size), |at, history| {
                 let observed = group.observed(history);
+                let repeated = group.repeated(history);
                 let mut number = 0;
                 history.retain_mut(|before| {
                     let is_observed = observed.as_ref().is_some_and(|seen| seen.contains(&number));
@@ -319,7 +321,9 @@ impl State {
                             && (!never || either_volatile)
                         {
                             if !never {
-                                add(at, before, pair, group.evidence(before, pair));
+                                let mut evidence = group.evidence(before, pair);
+                                evidence.same_value |= repeated == Some(number - 1);
+                                add(at, before, pair, evidence);
                             } else if either_volatile {
                                 let evidence = group.evidence(before, pair);
                                 if !evidence.same_warp {

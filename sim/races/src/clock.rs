@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// All threads of a block, in [`Span::thread`].
 pub(crate) const ALL: u32 = u32::MAX;
 
+/// More than any epoch: everything that a grid has done, which has ended with all its copies.
+pub(crate) const ENDED: u64 = u64::MAX - 1;
+
 /// Added to a thread's number in its block: what is carried out behind its back.
 pub(crate) const AGENT: u32 = 1 << 10;
 
@@ -57,6 +60,11 @@ impl Known {
         }
         self.find(ALL, block).is_some_and(|known| known >= epoch)
             || thread < AGENT && self.find(thread, block).is_some_and(|known| known >= epoch)
+    }
+
+    /// Whether a block is of a grid that is known to have ended.
+    pub(crate) fn knows_end(&self, block: u32) -> bool {
+        !self.0.is_empty() && self.find(ALL, block) == Some(ENDED)
     }
 
     /// Whether copies of a thread are known to be done. Their epochs are not the thread's.

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::accesses::OBJECT;
 use crate::clock::{Known, Snapshot, union};
 use crate::events::{LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, Scope, ThreadOf, WarpAccess};
+use crate::grids::Grids;
 use crate::locations::Location;
 use crate::objects::Objects;
 use crate::records::{Habits, Race, Records};
@@ -54,6 +55,7 @@ pub(crate) struct State {
     pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     pub(crate) objects: Objects,
+    pub(crate) grids: Grids,
     pub(crate) sources: Sources,
     /// What is told now was judged when it began.
     pub(crate) judged: bool,
@@ -112,7 +114,8 @@ impl Detector {
 impl MemoryEvents for Detector {
     fn block_starts(&self, block: u32, threads: u32, cluster: u32) {
         let mut state = self.state();
-        state.blocks.insert(block, Block::new(block, threads, cluster));
+        let past = state.grids.past();
+        state.blocks.insert(block, Block::new(block, threads, cluster, &past));
         if cluster != block {
             state.clusters.extend([(block, cluster), (cluster, cluster)]);
         }

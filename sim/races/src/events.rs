@@ -154,6 +154,19 @@ pub struct Proxies {
     pub shared: bool,
 }
 
+/// Where a thread puts what it launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// The stream without a name, one for each block.
+    OfBlock,
+    /// One that the grid has made.
+    Named(u64),
+    /// `cudaStreamFireAndForget`.
+    Detached,
+    /// `cudaStreamTailLaunch`.
+    Tail,
+}
+
 /// Told of everything that a launch does to memory and to the order of accesses.
 pub trait MemoryEvents: Sync {
     /// A block begins, with its threads and the linear number of its cluster.
@@ -204,4 +217,9 @@ pub trait MemoryEvents: Sync {
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).
     fn init_fence(&self, lanes: Lanes);
+    /// A thread launches a grid.
+    fn launches(&self, _thread: ThreadOf, _stream: Stream) {}
+    /// A thread of a block makes an event of the device runtime: launches of its grid may wait for
+    /// each other.
+    fn makes_event(&self, _block: u32) {}
 }

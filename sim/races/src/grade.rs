@@ -19,7 +19,7 @@ pub enum Grade {
 /// What is known of a pair of accesses beside that it races.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Evidence {
-    /// A write of the pair leaves the value that was there.
+    /// A write of the pair leaves the value that was there, or the reader has written it itself.
     pub(crate) same_value: bool,
     /// Both are of one warp, by different instructions.
     pub(crate) same_warp: bool,

@@ -27,6 +27,9 @@
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
 //!   through a barrier object or what the thread does next. A copy reads its source from its
 //!   instruction to that wait (`sources`);
+//! - launches by kernels: a new grid is behind what its launching thread did before the launch, and
+//!   behind grids of its stream; one in the tail stream behind its launcher and all else that this
+//!   launched (`grids`);
 //! - barrier objects (`mbarrier`) by phase: who arrives releases to those who see the phase over,
 //!   and to nobody before it is;
 //! - the ends of bulk operations (`cp.async.bulk`): for those who see the phase of the object over
@@ -81,6 +84,7 @@ mod clock;
 mod detector;
 mod events;
 mod grade;
+mod grids;
 mod lanes;
 mod locations;
 mod objects;
@@ -93,8 +97,9 @@ mod threads;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
-    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Strength, ThreadOf,
-    WarpAccess,
+    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Stream, Strength,
+    ThreadOf, WarpAccess,
 };
 pub use grade::Grade;
+pub use grids::{GridEvents, LaunchPoint};
 pub use records::{Race, Remedy, Side};

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::clock::{AGENT, ALL, Known};
 use crate::events::{GROUPED, Kind, LANES, Scope};
 use crate::grade::Evidence;
+use crate::grids::Grids;
 use crate::objects::{Objects, Progress};
 use crate::records::{Remedy, Side};
 use crate::shadow::Access;
@@ -54,6 +55,7 @@ pub(crate) struct Group<'a> {
     pub(crate) met: Option<Arc<Known>>,
     pub(crate) clusters: &'a FxHashMap<u32, u32>,
     pub(crate) objects: &'a Objects,
+    pub(crate) grids: &'a Grids,
     /// Of a bulk operation: the memory is shared.
     pub(crate) shared: bool,
     /// It operates on a barrier object, which every proxy sees.
@@ -66,12 +68,16 @@ impl Group<'_> {
     }
 
     /// Whether a thread has a bulk operation behind it.
-    fn sees_bulk(&self, lane: u32, operation: u64) -> bool {
+    fn sees_bulk(&self, lane: u32, before: &Access) -> bool {
+        let operation = before.epoch;
         if self.access.is(Access::BULK) && self.access.epoch == operation {
             return true;
         }
         let at = self.thread(lane);
         let thread = &self.block.threads[at];
+        if thread.known.knows_end(before.block) {
+            return true;
+        }
         match self.objects.progress(operation) {
             None => false,
             Some(Progress::Reported { block, object, phase }) => thread.known.knows_phase(block, object, phase),
@@ -105,7 +111,7 @@ impl Group<'_> {
     /// proxy knows of it that carries this one out.
     fn sees(&self, lane: u32, before: &Access, other: u32, met: Option<&Known>) -> bool {
         if before.is(Access::BULK) {
-            return self.sees_bulk(lane, before.epoch);
+            return self.sees_bulk(lane, before);
         }
         self.comes_behind(lane, before, other, met) && self.crosses(lane, before, other)
     }
@@ -118,6 +124,9 @@ impl Group<'_> {
         if before.is(Access::COPY) {
             let same = before.block == self.access.block;
             if same && self.access.is(Access::COPY) && number as usize == at {
+                return true;
+            }
+            if thread.known.knows_end(before.block) {
                 return true;
             }
             let told = |known: &Known| known.knows_copies(before.block, number, before.epoch);
@@ -259,6 +268,25 @@ impl Group<'_> {
         Some(first..last)
     }
 
+    /// The write of a history that a plain read meets in vain: its threads have written the same
+    /// value behind it themselves (all threads of a block set one variable, and use it at once).
+    pub(crate) fn repeated(&self, history: &[Access]) -> Option<usize> {
+        let now = &self.access;
+        let other = Access::STRONG | Access::COPY | Access::BULK;
+        if now.is(Access::WRITE | other) {
+            return None;
+        }
+        let again = Access::WRITE | Access::UNCHANGED;
+        let own = history.iter().rposition(|before| {
+            before.flags & (again | other) == again
+                && (before.block, before.warp) == (now.block, now.warp)
+                && before.lanes & now.lanes == now.lanes
+        })?;
+        let last =
+            history[..own].iter().rposition(|before| before.is(Access::WRITE) && !before.is(Access::UNCHANGED))?;
+        (!history[last].is(other)).then_some(last)
+    }
+
     pub(crate) fn evidence(&self, before: &Access, (lane, other): (u32, u32)) -> Evidence {
         let now = &self.access;
         // Of the threads that a wide access is of, some may be known one by one.
@@ -291,7 +319,9 @@ impl Group<'_> {
         let now = &self.access;
         let both = |flag| now.is(flag) && before.is(flag);
         let cluster = |block: u32| self.clusters.get(&block);
-        if before.is(Access::BULK) {
+        if !self.grids.are_of_one(now.block, before.block) {
+            Remedy::LaunchOrder
+        } else if before.is(Access::BULK) {
             if before.epoch & GROUPED != 0 { Remedy::AwaitGroup } else { Remedy::AwaitPhase }
         } else if now.is(Access::BULK) && !before.is_wide() && self.comes_behind(lane, before, other, None) {
             Remedy::ProxyFence

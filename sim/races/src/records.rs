@@ -48,6 +48,8 @@ pub enum Remedy {
     AwaitGroup,
     /// A bulk operation that begins when those who use the bytes have arrived.
     AwaitUsers,
+    /// Another place of a launch in the kernel that makes it, or one stream for both grids.
+    LaunchOrder,
 }
 
 /// Races of two instructions with each other.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::clock::{AGENT, Known, Snapshot, Span, join, join_all, union};
 use crate::events::{LANES, Lanes, Meeting, Proxies, Scope};
+use crate::grids::Past;
 
 /// Bits of an epoch below the generation.
 const GENERATION: u32 = 32;
@@ -49,10 +50,10 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// One that knows nothing, which all threads of a block have in common.
-    fn new(nothing: &Arc<Known>) -> Thread {
-        let nothing = || nothing.clone();
-        Thread { epoch: 0, floor: 0, known: nothing(), sc: nothing(), met: nothing(), extra: None }
+    /// One with the past that all threads of a block have in common.
+    fn new(past: &Past) -> Thread {
+        let Past { known, sc, met } = past.clone();
+        Thread { epoch: 0, floor: 0, known, sc, met, extra: None }
     }
 
     fn extra(&mut self) -> &mut Extra {
@@ -133,18 +134,17 @@ pub(crate) fn threads(warp: u32, mask: u32) -> impl Iterator<Item = usize> {
 }
 
 impl Block {
-    pub(crate) fn new(number: u32, count: u32, cluster: u32) -> Block {
+    pub(crate) fn new(number: u32, count: u32, cluster: u32, past: &Past) -> Block {
         let warps = count.div_ceil(LANES as u32);
         let lanes = |warp: u32| match count - warp * LANES as u32 {
             left if left >= LANES as u32 => u32::MAX,
             left => (1 << left) - 1,
         };
-        let nothing = Arc::default();
         Block {
             number,
             cluster,
             generation: 0,
-            threads: (0..warps * LANES as u32).map(|_| Thread::new(&nothing)).collect(),
+            threads: (0..warps * LANES as u32).map(|_| Thread::new(past)).collect(),
             alive: (0..warps).map(lanes).collect(),
             has_ended: false,
             barriers: Vec::new(),

@@ -2,6 +2,8 @@
 
 mod async_proxy;
 mod flags;
+mod histories;
+mod launched_grids;
 mod random;
 mod script;
 mod sources;

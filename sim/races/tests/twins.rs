@@ -1,19 +1,19 @@
 //! Each rule of the model in two scripts: one that races, and one that the rule orders.
 
-use sim_races::{Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Remedy, Scope, Strength};
+use sim_races::{Grade, Kind, Lanes, Meeting, Memory, Remedy, Scope, Strength};
 
 use crate::script::{ACQUIRE, GLOBAL, RELAXED, RELEASE, Script};
 use Grade::{Benign, Certain, Likely, Possible};
 
-const DATA: u64 = 0x1000;
-const FLAG: u64 = 0x10_0000;
+pub const DATA: u64 = 0x1000;
+pub const FLAG: u64 = 0x10_0000;
 
-fn races(script: &Script) -> Option<(Grade, Remedy)> {
+pub fn races(script: &Script) -> Option<(Grade, Remedy)> {
     script.surest()
 }
 
 /// Scripts of two threads: the first has written, `between` may order, and the second reads.
-fn handed_over(blocks: u32, second: (u32, u32), between: impl Fn(&mut Script)) -> Option<(Grade, Remedy)> {
+pub fn handed_over(blocks: u32, second: (u32, u32), between: impl Fn(&mut Script)) -> Option<(Grade, Remedy)> {
     let mut script = Script::new(blocks, 64);
     script.write((0, 0), DATA);
     between(&mut script);
@@ -298,137 +298,6 @@ fn strong_accesses_race_where_their_scopes_or_sizes_part() {
     assert_eq!(pair(flag, [Strength::Volatile, Strength::Plain], [4, 4], (0, 40)), Some((Possible, Remedy::Atomic)));
 }
 
-/// Lanes of a warp that read words together: all one word, halves, pairs, each its own, or in no
-/// order.
-const SHAPES: [fn(u64) -> u64; 6] =
-    [|_| 0, |lane| lane / 16, |lane| lane % 16, |lane| lane / 2, |lane| lane, |lane| lane * 7 % 13];
-
-#[test]
-fn lanes_that_read_together_count_as_each_by_itself() {
-    // Few lanes, for the histories must have room for each by itself.
-    let whole = |warp: u32, block: u32| Lanes { block, warp, mask: 0x8003_0003 };
-    // Warps that read in turns, with or without barriers, and a write by a thread that is ordered
-    // with some of them.
-    let run = |shape: fn(u64) -> u64, apart: bool, memory: Memory, warps: u32, sync: bool, writer: (u32, u32)| {
-        let mut s = Script::new(2, 32 * 9);
-        s.executing = Some(0x8003_0003);
-        let addresses: [u64; LANES] = std::array::from_fn(|lane| DATA + shape(lane as u64) * 4);
-        for turn in 0..3 {
-            for warp in 0..warps {
-                s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
-                s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
-            }
-            if sync {
-                s.sync(0);
-            }
-            s.access((0, turn), memory, DATA, 4, Kind::Write, Strength::Plain);
-            if sync {
-                s.sync(0);
-            }
-        }
-        for warp in 0..warps {
-            s.lanes_access_apart(whole(warp, 0), memory, &addresses, 4, Kind::Read, apart);
-        }
-        if memory == Memory::Global || writer.0 == 0 {
-            s.access(writer, memory, DATA, 4, Kind::Write, Strength::Plain);
-        }
-        let mut found: Vec<_> =
-            s.detector.races().iter().map(|r| (r.sides.map(|s| (s.site, s.kind)), r.grade)).collect();
-        found.sort();
-        (found, s.detector.inexact().widened)
-    };
-    for shape in SHAPES {
-        for memory in [Memory::Global, Memory::Shared(0)] {
-            for warps in [1, 2, 3, 8] {
-                for sync in [false, true] {
-                    for writer in [(0, 0), (0, 32 * 8), (1, 0)] {
-                        let [together, each] =
-                            [false, true].map(|apart| run(shape, apart, memory, warps, sync, writer));
-                        assert_eq!(together, each, "{memory:?}, {warps} warps, sync {sync}, {writer:?}");
-                        if writer == (1, 0) && memory != Memory::Global {
-                            assert_eq!(together.0.is_empty(), sync, "nothing is written behind the last barrier");
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_table_that_all_blocks_read_may_be_written_by_none() {
-    let run = |writes: Option<(u32, u32)>| {
-        let mut s = Script::new(40, 128);
-        for turn in 0..2 {
-            for block in 0..40 {
-                for warp in 0..4 {
-                    let lanes = Lanes { block, warp, mask: u32::MAX };
-                    s.lanes_access(lanes, GLOBAL, &[DATA; LANES], 4, Kind::Read, Strength::Plain);
-                }
-            }
-            if let Some(thread) = writes.filter(|_| turn == 1) {
-                s.write(thread, DATA);
-            }
-        }
-        (races(&s).is_some(), s.detector.inexact().widened)
-    };
-    assert_eq!(run(None), (false, 0));
-    for thread in [(0, 0), (39, 127), (17, 64)] {
-        assert_eq!(run(Some(thread)), (true, 0), "{thread:?}");
-    }
-}
-
-#[test]
-fn an_initialisation_is_not_hidden_by_atomics_that_follow_it() {
-    let run = |sync: bool| {
-        let mut s = Script::new(1, 64);
-        s.write((0, 0), FLAG);
-        s.strong((0, 0), FLAG, Kind::Atomic, RELAXED, Scope::Device);
-        if sync {
-            s.sync(0);
-        }
-        s.strong((0, 40), FLAG, Kind::Atomic, RELAXED, Scope::Device);
-        races(&s).map(|race| race.0)
-    };
-    assert_eq!((run(false), run(true)), (Some(Certain), None));
-}
-
-#[test]
-fn bytes_are_told_apart() {
-    for shift in 0..4u32 {
-        let size = 1 << shift;
-        for first in 0..16 / size {
-            for second in 0..16 / size {
-                let mut s = Script::new(1, 64);
-                // The cells begin large.
-                s.access((0, 1), GLOBAL, DATA + 64, 16, Kind::Read, Strength::Plain);
-                s.access((0, 0), GLOBAL, DATA + u64::from(first * size), size, Kind::Write, Strength::Plain);
-                s.access((0, 40), GLOBAL, DATA + u64::from(second * size), size, Kind::Write, Strength::Plain);
-                assert_eq!(races(&s).is_some(), first == second, "{size} bytes at {first} and {second}");
-            }
-        }
-        for byte in 0..16 {
-            let mut s = Script::new(1, 64);
-            s.access((0, 0), GLOBAL, DATA, size, Kind::Write, Strength::Plain);
-            s.access((0, 40), GLOBAL, DATA + byte, 1, Kind::Read, Strength::Plain);
-            assert_eq!(races(&s).is_some(), byte < u64::from(size));
-        }
-    }
-}
-
-#[test]
-fn same_values_are_benign_and_hide_nothing() {
-    let mut s = Script::new(1, 64);
-    s.write((0, 0), DATA);
-    s.unchanged = true;
-    s.write((0, 40), DATA);
-    assert_eq!(races(&s).map(|race| race.0), Some(Benign));
-    s.unchanged = false;
-    s.read((0, 50), DATA);
-    let grades: Vec<Grade> = s.races().iter().map(|race| race.grade).collect();
-    assert_eq!(grades, [Certain, Benign, Benign]);
-}
-
 #[test]
 fn clusters_meet_unless_the_arrival_is_relaxed() {
     let run = |releases: bool, cluster: u32| {
@@ -613,75 +482,4 @@ fn the_last_block_has_all_others_behind_it() {
     assert_eq!(run(false, true, true), 199);
     assert_eq!(run(true, false, true), 199);
     assert_eq!(run(true, true, false), 199);
-}
-
-/// Which threads a wide access is of is forgotten: who knows some of them may know them all.
-#[test]
-fn a_race_with_many_threads_of_which_some_are_known_is_possible() {
-    let run = |readers: u32, meet: bool| {
-        let mut s = Script::new(1, 128);
-        (0..readers).for_each(|thread| s.read((0, thread), DATA));
-        if meet {
-            let members: Vec<u32> = (0..readers).chain([100]).collect();
-            s.barrier(1, 0, &members, &[]);
-        }
-        s.write((0, 100), DATA);
-        races(&s).map(|race| race.0)
-    };
-    assert_eq!((run(40, true), run(40, false)), (None, Some(Certain)));
-    assert_eq!((run(64, true), run(64, false)), (Some(Possible), Some(Certain)));
-}
-
-/// The way to an atomic operation that the device lacks: read, compute, compare and swap.
-#[test]
-fn a_guess_in_front_of_a_compare_and_swap_is_checked_by_that() {
-    let run = |swap: bool, compares: bool, kind: Kind| {
-        let mut s = Script::new(2, 32);
-        s.compares = compares;
-        for thread in [(0, 0), (1, 0)] {
-            s.read(thread, DATA);
-            if swap {
-                s.strong(thread, DATA, Kind::Atomic, RELAXED, Scope::Device);
-            }
-        }
-        s.access((1, 1), GLOBAL, DATA, 4, kind, Strength::Strong(RELAXED, Scope::Device));
-        s.races().iter().filter(|race| race.sides.iter().any(|side| side.site == 1)).map(|race| race.grade).max()
-    };
-    assert_eq!(run(true, true, Kind::Atomic), Some(Possible));
-    // A guard, as in `if (x > *p) atomicMax(p, x)`: nothing checks what was read.
-    assert_eq!(run(true, false, Kind::Atomic), Some(Likely));
-    assert_eq!(run(false, false, Kind::Atomic), Some(Certain));
-    assert_eq!(run(false, false, Kind::Write), Some(Certain));
-}
-
-#[test]
-fn memory_that_is_allocated_has_no_past() {
-    let run = |bytes: u64| {
-        let mut s = Script::new(2, 32);
-        for at in (0..4096).step_by(4) {
-            s.write((0, 0), DATA + at);
-        }
-        s.detector.allocated(DATA + 64, bytes);
-        (64..64 + 2048).step_by(4).for_each(|at| s.write((1, 0), DATA + at));
-        races(&s).is_some()
-    };
-    assert!(!run(2048) && !run(4000));
-    assert!(run(2044) && run(1) && run(0));
-}
-
-/// A table that every thread reads costs no history for each, and a write to it is found.
-#[test]
-fn tables_that_all_read_are_kept_as_spans_of_blocks() {
-    let mut s = Script::new(5_000, 64);
-    for block in 0..5_000 {
-        for warp in 0..2 {
-            let lanes = Lanes { block, warp, mask: !0 };
-            s.lanes_access(lanes, GLOBAL, &[DATA; LANES], 4, Kind::Read, Strength::Plain);
-        }
-    }
-    assert!(s.detector.shadow_bytes() < 40_000, "{}", s.detector.shadow_bytes());
-    assert_eq!(s.races(), []);
-    assert_eq!(s.detector.inexact().widened, 0);
-    s.write((17, 3), DATA);
-    assert_eq!(races(&s).map(|race| race.0), Some(Certain));
 }

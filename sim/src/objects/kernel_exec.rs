@@ -16,18 +16,19 @@ use crate::interp::{
 };
 use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::{self, Allocation, AllocationKind, array, registered_view, texture};
+use crate::memory::{self, AllocationKind, array, registered_view, texture};
 use crate::objects::context::Context;
 use crate::objects::kernel_parts::device_launches::{self, Launched, Launches};
-use crate::objects::kernel_parts::native_kernel;
+use crate::objects::kernel_parts::{native_kernel, nearest};
 use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::overlap::LaunchOverlap;
 use crate::objects::task::KernelLaunch;
 use crate::sched;
 use crate::status;
+use crate::touched::grids::InsideGrids;
 use crate::touched::inside::{Grid, Names};
 use crate::touched::{LaunchTouched, Wish};
-use sim_races::{Detector, MemoryEvents, Reading};
+use sim_races::{Detector, GridEvents, LaunchPoint, MemoryEvents};
 
 /// A module's code as the interpreter runs it.
 pub(crate) struct Compiled(Program);
@@ -89,7 +90,9 @@ struct Gpu<'t> {
     addresses: Option<Collector>,
     touched: Option<&'t LaunchTouched>,
     /// Finds the races of the grid, if somebody wants them.
-    detector: Option<Detector>,
+    events: Option<GridEvents<'t>>,
+    /// The same of all grids of the launch.
+    detector: Option<&'t Detector>,
     /// Accesses of textures and surfaces, of which the detector is not told.
     textures: AtomicU64,
     /// Whose kernel runs; its function pointers are known.
@@ -104,7 +107,7 @@ const NOT_SUPPORTED: u32 = 801;
 impl Gpu<'_> {
     /// Runs a texture or surface instruction, and tells which texels it touched.
     fn noting<R>(&self, run: impl FnOnce() -> R) -> R {
-        if self.detector.is_some() {
+        if self.events.is_some() {
             self.textures.fetch_add(1, Ordering::Relaxed);
         }
         let Some(touched) = self.touched else { return run() };
@@ -185,7 +188,9 @@ impl Device for Gpu<'_> {
             return NOT_SUPPORTED;
         }
         let levels = self.ctx.limit(cuda_sys::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT).unwrap_or(u64::MAX);
-        self.launches.add(work, stream, levels)
+        let is_kernel = matches!(work, DeviceWork::Kernel { .. });
+        let point = self.detector.filter(|_| is_kernel).and_then(Detector::launched);
+        self.launches.add(work, stream, levels, point)
     }
 
     fn limit(&self, limit: u32) -> Option<u64> {
@@ -213,7 +218,7 @@ impl Device for Gpu<'_> {
     }
 
     fn memory_events(&self) -> Option<&dyn MemoryEvents> {
-        self.detector.as_ref().map(|detector| detector as &dyn MemoryEvents)
+        self.events.as_ref().map(|events| events as &dyn MemoryEvents)
     }
 
     fn observe(&self, accesses: &Accesses<'_>) {
@@ -272,26 +277,6 @@ fn launchable(from: &Function, pointer: u64) -> Option<Arc<Function>> {
     module.function(name, None).ok()
 }
 
-/// What lies next to an address that no allocation holds, as words behind a report.
-fn nearest(fault: &FaultKind) -> String {
-    let &FaultKind::OutOfBounds { address, space: "global", .. } = fault else { return String::new() };
-    let distance = |block: &Allocation| match address {
-        at if at < block.at => block.at - at,
-        at => (at + 1).saturating_sub(block.end()),
-    };
-    let blocks = memory::get().allocations();
-    let Some(block) = blocks.iter().min_by_key(|block| distance(block)) else {
-        return "; there is no allocation".to_owned();
-    };
-    let (size, at) = (block.size, block.at);
-    let place = match address {
-        address if address < at => format!("{} bytes before", at - address),
-        address if address >= block.end() => format!("{} bytes behind", address - block.end()),
-        address => format!("at byte {} of", address - at),
-    };
-    format!("; that is {place} the nearest allocation, of {size} bytes at 0x{at:x}")
-}
-
 /// What a block's shared memory is a multiple of (CUDA C Programming Guide, occupancy; an H200
 /// faults at the first byte behind such a multiple).
 fn shared_unit() -> u32 {
@@ -305,6 +290,8 @@ struct Watch<'t> {
     touched: Option<&'t LaunchTouched>,
     /// Its races.
     inside: Option<&'t LaunchTouched>,
+    /// Its grids, if the races are wanted.
+    grids: Option<&'t InsideGrids>,
     /// The launches that it overlaps, or that overlap it.
     overlap: Option<&'t LaunchOverlap>,
 }
@@ -318,9 +305,15 @@ pub(crate) fn run(
 ) -> Result<(), CUresult> {
     let Some(touched) = touched else { return execute(function, launch, Watch { overlap, ..Watch::default() }) };
     let Wish { bytes, inside } = touched.starts();
-    let watch = Watch { touched: Some(touched).filter(|_| bytes), inside: Some(touched).filter(|_| inside), overlap };
     let begun = Instant::now();
+    let module = function.module().ok().filter(|_| inside);
+    let grids = module.as_ref().map(|module| InsideGrids::new(matches!(module.code.form, CodeForm::Machine(_))));
+    let touched_if = |wanted| Some(touched).filter(|_| wanted);
+    let watch = Watch { touched: touched_if(bytes), inside: touched_if(inside), grids: grids.as_ref(), overlap };
     let ran = execute(function, launch, watch);
+    if let Some((module, grids)) = module.zip(grids) {
+        tell_races(&module, grids, touched);
+    }
     if bytes {
         // What the search for races takes is no cost of measuring.
         touched.ran(if inside { Duration::ZERO } else { begun.elapsed() }, ran.is_err());
@@ -338,12 +331,12 @@ pub(crate) fn can_begin_early(kernel: &KernelLaunch) -> bool {
 /// Runs a kernel, and all that it launches: those are part of its launch.
 fn execute(function: &Function, launch: &LaunchConfig, watch: Watch<'_>) -> Result<(), CUresult> {
     let touched = watch.touched;
-    let launched = one_grid(function, launch, watch, 0)?;
-    device_launches::run_all(launched, |Launched { work, level }| match work {
+    let launched = one_grid(function, launch, watch, (0, None))?;
+    device_launches::run_all(launched, |Launched { work, level, point }| match work {
         DeviceWork::Kernel { function: pointer, grid, block, shared, params } => {
             let child = launchable(function, pointer).ok_or(CUresult::ERROR_NOT_FOUND)?;
             let launch = LaunchConfig { grid, block, shared, params, ..LaunchConfig::default() };
-            one_grid(&child, &launch, watch, level)
+            one_grid(&child, &launch, watch, (level, point))
         }
         DeviceWork::Copy { to, from, bytes } => {
             let copied = Memcpy::linear(to, from, bytes).run(memory::get().space);
@@ -393,12 +386,32 @@ fn bulk_timing() -> interp::BulkTiming {
     }
 }
 
+/// Tells of the races of all grids. They are of one module.
+fn tell_races(module: &Arc<Module>, grids: InsideGrids, touched: &LaunchTouched) {
+    let names = match &module.code.form {
+        CodeForm::Ptx { ast, .. } => Names::Ptx(ast),
+        CodeForm::Machine(code) => Names::Machine(code),
+    };
+    let globals = |address: u64| {
+        let mut all = module.globals.iter();
+        let (name, global) = all.find(|(_, global)| address.wrapping_sub(global.at) < global.size)?;
+        Some((name.clone(), global.at, global.size))
+    };
+    // All of them have run.
+    let functions: Result<Vec<Arc<Function>>, CUresult> =
+        grids.kernels().iter().map(|name| module.function(name, None)).collect();
+    let Ok(functions) = functions else { return };
+    let programs: Result<Vec<&Program>, CUresult> = functions.iter().map(|f| program(f, module)).collect();
+    let Ok(programs) = programs else { return };
+    grids.reports(&programs, &names, &globals).into_iter().for_each(|grid| touched.raced(grid));
+}
+
 /// Runs one grid. Returns what it launched.
 fn one_grid(
     function: &Function,
     launch: &LaunchConfig,
     watch: Watch<'_>,
-    level: u32,
+    (level, point): (u32, Option<LaunchPoint>),
 ) -> Result<VecDeque<Launched>, CUresult> {
     let touched = watch.touched;
     let module = function.module()?;
@@ -424,16 +437,18 @@ fn one_grid(
         ..interp::Launch::default()
     };
     let machine = matches!(module.code.form, CodeForm::Machine(_));
-    let gpu = |addresses, touched, detector| {
+    let gpu = |addresses, touched, (detector, events)| {
         let (ctx, launches) = (module.ctx.clone(), Launches::of_level(level));
         // What a kernel launches belongs to it: it begins when the kernel has ended.
         let overlap = watch.overlap.filter(|_| level == 0);
-        Gpu { ctx, addresses, touched, detector, textures: AtomicU64::new(0), function, launches, overlap }
+        let textures = AtomicU64::new(0);
+        Gpu { ctx, addresses, touched, events, detector, textures, function, launches, overlap }
     };
     let native = module.code.natives.get(&function.name);
     // What stands in for a library is not the program's.
-    let inside = watch.inside.filter(|_| native.is_none());
-    let device = gpu(Collector::new(), touched, inside.map(|_| Detector::new(Reading { machine })));
+    let grids = watch.grids.filter(|_| native.is_none());
+    let begun = grids.map(|grids| grids.begin(&function.name, &launch, point.as_ref()));
+    let device = gpu(Collector::new(), touched, (grids.map(InsideGrids::detector), begun));
     if let Some(native) = native
         && !device.observing()
     {
@@ -446,21 +461,11 @@ fn one_grid(
         addresses.finish(&function.name, &launch, place, ran.is_ok());
     }
     if let (true, Some(native), Ok(())) = (observing, native, &ran) {
-        let device = gpu(None, None, None);
+        let device = gpu(None, None, (None, None));
         return native_kernel::run(native, &function.name, &launch.params, &device).map(|()| VecDeque::new());
     }
-    if let (Some(inside), Some(detector)) = (inside, &device.detector) {
-        let names = match &module.code.form {
-            CodeForm::Ptx { ast, .. } => Names::Ptx(ast),
-            CodeForm::Machine(code) => Names::Machine(code),
-        };
-        let globals = |address: u64| {
-            let mut all = module.globals.iter();
-            let (name, global) = all.find(|(_, global)| address.wrapping_sub(global.at) < global.size)?;
-            Some((name.clone(), global.at, global.size))
-        };
-        let left = (device.textures.load(Ordering::Relaxed), ran.is_err());
-        inside.raced(Grid::of(detector, program, (&function.name, &names), &globals, &launch, left));
+    if let (Some(grids), Some(events)) = (grids, &begun) {
+        grids.end(events, device.textures.load(Ordering::Relaxed), ran.is_err());
     }
     let launched = device.launches.in_order();
     ran.map(|()| launched).map_err(|fault| {
@@ -473,7 +478,7 @@ fn one_grid(
             FaultKind::Texture(why) if why.ends_with(array::NOT_SIMULATED) => {
                 status::complain_of_kernel(&format!("kernel `{}` was refused: {why}", fault.kernel));
             }
-            kind => signal_free::say!("streamsan-sim: {fault}{}", nearest(kind)),
+            kind => signal_free::say!("streamsan-sim: {fault}{}", nearest::text(kind)),
         }
         match fault.kind {
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,

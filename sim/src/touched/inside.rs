@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use cuda_sys::{InsideFrame, InsideRace, InsideReport, InsideSide, inside_flags, inside_side_flags};
 
-use crate::interp::{Launch, MachineModule, Program, SharedVariable};
+use super::grids::{Member, Whole};
+use crate::interp::{MachineModule, Program, SharedVariable};
 use device_code::ptx;
-use sim_races::{Detector, Grade, Inexact, Kind, Race, Remedy, Scope, Side};
+use sim_races::{Grade, Inexact, Kind, Race, Remedy, Scope, Side};
 
 /// Races of a grid that are told one by one.
 const MOST: usize = 128;
@@ -29,12 +30,17 @@ pub(crate) enum Names<'a> {
     Ptx(&'a ptx::Module),
     /// The symbol table of the machine code.
     Machine(&'a MachineModule),
+    /// Nowhere.
+    #[cfg(test)]
+    Nothing,
 }
 
 impl Names<'_> {
     fn function<'n>(&'n self, program: &Program, pc: u32) -> &'n str {
         match self {
             Names::Machine(code) => code.function_of(program, pc),
+            #[cfg(test)]
+            Names::Nothing => "",
             Names::Ptx(ast) => {
                 let function = program.function_of(pc).and_then(|number| ast.functions.get(number));
                 function.map_or("", |function| ast.name(function.name))
@@ -45,6 +51,8 @@ impl Names<'_> {
     fn shared_variables(&self, kernel: &str) -> Vec<SharedVariable> {
         match self {
             Names::Machine(code) => code.shared_variables(kernel),
+            #[cfg(test)]
+            Names::Nothing => Vec::new(),
             Names::Ptx(ast) => crate::interp::shared_variables_of(ast, kernel),
         }
     }
@@ -107,56 +115,47 @@ impl Grid {
         Grid { kernel, flags, shape, inexact, textures: 0, more: 0, races, sides, frames, texts }
     }
 
-    /// What the detector has found in a launch. `textures`: accesses that it was not told of.
-    pub(crate) fn of(
-        detector: &Detector,
-        program: &Program,
-        (kernel, names): (&str, &Names<'_>),
-        globals: &Globals<'_>,
-        launch: &Launch,
-        (textures, failed): (u64, bool),
-    ) -> Grid {
-        let machine = matches!(names, Names::Machine(_));
-        let mut flags = if machine { inside_flags::MACHINE } else { 0 };
-        flags |= if failed { inside_flags::FAILED } else { 0 };
-        let found = detector.races();
+    /// What the detector has found in a grid, and in others that began before it.
+    pub(super) fn of(found: &[Race], inexact: Inexact, member: &Member, whole: &Whole<'_>) -> Grid {
+        let mut flags = if matches!(whole.names, Names::Machine(_)) { inside_flags::MACHINE } else { 0 };
+        flags |= if member.failed { inside_flags::FAILED } else { 0 };
         let mut grid = Grid {
             flags,
-            inexact: detector.inexact(),
-            textures,
+            inexact,
+            textures: member.textures,
             more: found.len().saturating_sub(MOST) as u64,
-            ..Grid::not_run(kernel, (launch.grid, launch.block))
+            ..Grid::not_run(&member.kernel, member.shape)
         };
         let shared = found.iter().any(|race| race.shared.is_some());
-        let variables = if shared { names.shared_variables(kernel) } else { Vec::new() };
-        let dynamic = program.kernel(kernel).map_or(0, |kernel| kernel.dynamic_start());
+        let variables = if shared { whole.names.shared_variables(&member.kernel) } else { Vec::new() };
         for race in found.iter().take(MOST) {
-            for side in &race.sides {
-                let side = grid.side(side, program, names);
-                grid.sides.push(side);
-            }
-            let mut told = grid.race(race, &variables, (dynamic, launch.dynamic_shared));
+            let Some((program, _)) = whole.instruction(race.sides[0].site) else { continue };
+            let [Some(one), Some(other)] = race.sides.map(|side| grid.side(&side, whole)) else { continue };
+            grid.sides.extend([one, other]);
+            let dynamic = program.kernel(&member.kernel).map_or(0, |kernel| kernel.dynamic_start());
+            let mut told = grid.race(race, &variables, (dynamic, member.dynamic_shared));
             if race.shared.is_none() {
-                grid.name_global(&mut told, globals);
+                grid.name_global(&mut told, whole.globals);
             }
             grid.races.push(told);
         }
         grid
     }
 
-    fn side(&mut self, side: &Side, program: &Program, names: &Names<'_>) -> InsideSide {
+    fn side(&mut self, side: &Side, whole: &Whole<'_>) -> Option<InsideSide> {
+        let ((program, site), (member, block)) = (whole.instruction(side.site)?, whole.place(side.block)?);
         let first = self.frames.len() as u32;
-        for (file, line) in program.sources(side.site).take(MOST_FRAMES) {
+        for (file, line) in program.sources(site).take(MOST_FRAMES) {
             let file = self.texts.number(file);
             self.frames.push(InsideFrame { file, line: *line });
         }
         let mut flags = if side.asynchronous { inside_side_flags::ASYNCHRONOUS } else { 0 };
         flags |= side.thread.map_or(0, |_| inside_side_flags::THREAD);
-        InsideSide {
-            function: self.texts.number(names.function(program, side.site)),
+        Some(InsideSide {
+            function: self.texts.number(whole.names.function(program, site)),
             first,
             frames: self.frames.len() as u32 - first,
-            at: program.line(side.site),
+            at: program.line(site),
             kind: match side.kind {
                 Kind::Read => 0,
                 Kind::Write => 1,
@@ -169,9 +168,9 @@ impl Grid {
                 Some(Scope::Device) => 3,
             },
             flags,
-            block: coordinates(side.block, self.shape.0),
-            thread: coordinates(side.thread.unwrap_or(0), self.shape.1),
-        }
+            block: coordinates(block, member.shape.0),
+            thread: coordinates(side.thread.unwrap_or(0), member.shape.1),
+        })
     }
 
     /// Names the variable of the module that a race in global memory is in.
@@ -216,6 +215,7 @@ impl Grid {
                 Remedy::AwaitPhase => 8,
                 Remedy::AwaitGroup => 9,
                 Remedy::AwaitUsers => 10,
+                Remedy::LaunchOrder => 11,
             },
         }
     }

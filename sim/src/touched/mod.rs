@@ -8,8 +8,10 @@
 //! - `observer`: who is told, and the life of a launch that is measured.
 //! - `order`: which accesses nothing orders for other kernels and for the host.
 //! - `pages`: the bits.
-//! - `inside`: the races.
+//! - `grids`: the grids of a launch that is searched for races.
+//! - `inside`: what is told of the races.
 
+pub(crate) mod grids;
 pub(crate) mod inside;
 mod observer;
 mod order;

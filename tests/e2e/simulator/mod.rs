@@ -11,6 +11,7 @@ mod found_values;
 mod grid_barriers;
 mod host_functions;
 mod inside;
+mod inside_launches;
 mod jump_tables;
 mod libraries;
 mod locks;

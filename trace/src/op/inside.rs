@@ -184,6 +184,8 @@ numbered! {
         AwaitGroup = 9,
         /// A bulk operation that begins when those who use the bytes have arrived.
         AwaitUsers = 10,
+        /// Another place of a launch by a kernel, or one stream for two such launches.
+        LaunchOrder = 11,
     }
 }
 
@@ -404,7 +406,7 @@ mod tests {
         };
         for (field, error) in [
             ("InsideGrade", of(InsideRace { grade: 4, ..RACE }, &two, &FRAMES)),
-            ("InsideRemedy", of(InsideRace { remedy: 11, ..RACE }, &two, &FRAMES)),
+            ("InsideRemedy", of(InsideRace { remedy: 12, ..RACE }, &two, &FRAMES)),
             ("shared", of(InsideRace { shared: 2, ..RACE }, &two, &FRAMES)),
             ("text", of(InsideRace { variable: 3, ..RACE }, &two, &FRAMES)),
             ("sides", of(RACE, &two[..1], &FRAMES)),

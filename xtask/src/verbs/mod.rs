@@ -10,6 +10,7 @@ pub mod field;
 pub mod fleet;
 pub mod fuzz;
 pub mod harden;
+pub mod inside_suites;
 pub mod library_names;
 pub mod loom;
 pub mod nightly;

@@ -108,6 +108,11 @@ pub(super) fn headline(f: &Finding, k: &InKernel) -> String {
             "A thread of kernel {kernel} races with its own asynchronous copy for a byte of {memory}: {does}"
         );
     }
+    if k.two_grids {
+        return format!(
+            "A thread of kernel {kernel} and one of another grid of that launch race for a byte of {memory}: {does}"
+        );
+    }
     let apart = if one.block == other.block { "one block" } else { "two blocks" };
     format!("Two threads of {apart} of kernel {kernel} race for a byte of {memory}: {does}")
 }

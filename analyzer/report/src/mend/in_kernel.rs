@@ -77,6 +77,7 @@ impl Elaborator<'_> {
             block: raw.block,
             launches: raw.launches,
             graph: self.frames(raw.site.launched).to_vec(),
+            two_grids: race.remedy == InsideRemedy::LaunchOrder,
         };
         let synchronisation = advice(race.remedy, &previous, &access, &in_kernel);
         let sides = [access, previous].map(|side| Side { from, to: from + 1, ..side });
@@ -301,6 +302,19 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
                 format!("cuda::ptx::mbarrier_arrive(...)  // behind {first}, by each thread that reads"),
                 format!("cuda::ptx::mbarrier_try_wait_parity(...)  // before {then}, by the thread that issues it"),
                 format!("__syncthreads();  // or {between}"),
+            ],
+        ),
+        InsideRemedy::LaunchOrder => (
+            format!(
+                "The threads are of two grids, of which a kernel launched one or both. A grid comes behind what its \
+                 launching thread did before the launch, what that thread knew of others, and grids of the same stream: \
+                 none of this is {between}."
+            ),
+            vec![
+                "__syncthreads();  // before the launch, by all threads of the block that write what the new grid uses"
+                    .to_owned(),
+                "kernel<<<grid, block, 0, cudaStreamTailLaunch>>>(...)  // or begin it when the launching grid is complete"
+                    .to_owned(),
             ],
         ),
         InsideRemedy::ReleaseAcquire if adds => (

@@ -13,6 +13,7 @@ use crate::interface::{AccessKind, Accesses, DeviceStream, DeviceWork};
 use crate::observed_order::AccessOrder;
 use crate::program::{LANES, Next, RuntimeCall};
 use crate::warp::Warp;
+use sim_races::{Stream, ThreadOf};
 
 /// Statuses of the runtime.
 const INVALID_VALUE: u32 = 1;
@@ -87,7 +88,16 @@ impl Arguments<'_, '_, '_> {
             return INVALID_CONFIGURATION;
         }
         params.truncate(size as usize);
+        if let Some(events) = self.w.env.events {
+            events.launches(self.thread_of(), into(stream));
+        }
         self.w.env.device.enqueue(DeviceWork::Kernel { function, grid, block, shared, params }, kind_of(stream))
+    }
+
+    /// The thread as those know it who look for races.
+    fn thread_of(&mut self) -> ThreadOf {
+        let thread = self.w.index * LANES as u32 + self.lane as u32;
+        ThreadOf { block: self.w.block().linear as u32, thread }
     }
 
     fn enqueue(&mut self, work: DeviceWork, stream: u64) -> u32 {
@@ -100,6 +110,17 @@ fn kind_of(stream: u64) -> DeviceStream {
         TAIL_LAUNCH => DeviceStream::Tail,
         FIRE_AND_FORGET => DeviceStream::Detached,
         _ => DeviceStream::Ordered,
+    }
+}
+
+/// The same for those who look for races. The other handles without a name are those of the host's
+/// streams, which stand for the block's own.
+fn into(stream: u64) -> Stream {
+    match stream {
+        TAIL_LAUNCH => Stream::Tail,
+        FIRE_AND_FORGET => Stream::Detached,
+        STREAM.. => Stream::Named(stream),
+        _ => Stream::OfBlock,
     }
 }
 
@@ -144,6 +165,9 @@ pub(crate) fn run(w: &mut Warp<'_>, call: RuntimeCall, caller: &Caller<'_>, lane
         // (measured on an H100, driver 580).
         RuntimeCall::StreamCreate if a.word(1, 0, 2) > NON_BLOCKING => INVALID_VALUE,
         RuntimeCall::StreamCreate | RuntimeCall::EventCreate => {
+            if let (Some(events), RuntimeCall::EventCreate) = (a.w.env.events, call) {
+                events.makes_event(a.thread_of().block);
+            }
             let base = if call == RuntimeCall::StreamCreate { STREAM } else { EVENT };
             let (to, handle) = (a.pair(0, 0), base + a.w.env.device_work.handle());
             a.put(to, &handle.to_le_bytes())?

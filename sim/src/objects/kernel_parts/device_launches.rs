@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use cuda_sys::CUresult;
 
 use crate::interp::{DeviceStream, DeviceWork};
+use sim_races::LaunchPoint;
 
 /// What the launch answers that has too many unfinished ones above it.
 const LAUNCH_PENDING_COUNT_EXCEEDED: u32 = 69;
@@ -24,6 +25,8 @@ pub(crate) struct Launched {
     pub(crate) work: DeviceWork,
     /// How many launches of kernels are above it.
     pub(crate) level: u32,
+    /// Of a kernel in a launch that is searched for races: what it comes behind.
+    pub(crate) point: Option<LaunchPoint>,
 }
 
 /// What one grid has asked for so far.
@@ -46,7 +49,7 @@ impl Launches {
     /// next launch fails with 69; the 24 levels of CUDA's manual are not enforced there). What goes
     /// into the tail stream takes its launcher's level. Launches that wait side by side are not
     /// counted.
-    pub(crate) fn add(&self, work: DeviceWork, stream: DeviceStream, levels: u64) -> u32 {
+    pub(crate) fn add(&self, work: DeviceWork, stream: DeviceStream, levels: u64, point: Option<LaunchPoint>) -> u32 {
         let tail = stream == DeviceStream::Tail;
         let level = self.level + u32::from(!tail);
         if u64::from(level) > levels && matches!(work, DeviceWork::Kernel { .. }) {
@@ -54,7 +57,7 @@ impl Launches {
         }
         let mut lists = self.lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let list = if tail { &mut lists.1 } else { &mut lists.0 };
-        list.push_back(Launched { work, level });
+        list.push_back(Launched { work, level, point });
         0
     }
 
@@ -122,7 +125,7 @@ mod tests {
     fn what_work_launches_ends_before_the_next_begins_and_tails_come_last() {
         let top = Launches::of_level(0);
         for (to, stream) in [(9, DeviceStream::Tail), (1, DeviceStream::Ordered), (2, DeviceStream::Detached)] {
-            assert_eq!(top.add(fill(to), stream, LEVELS.into()), 0);
+            assert_eq!(top.add(fill(to), stream, LEVELS.into(), None), 0);
         }
         let mut seen = Vec::new();
         run_all(top.in_order(), |next| {
@@ -130,8 +133,8 @@ mod tests {
             seen.push(to);
             let below = Launches::of_level(next.level);
             if to == 1 {
-                below.add(fill(19), DeviceStream::Tail, LEVELS.into());
-                below.add(fill(11), DeviceStream::Ordered, LEVELS.into());
+                below.add(fill(19), DeviceStream::Tail, LEVELS.into(), None);
+                below.add(fill(11), DeviceStream::Ordered, LEVELS.into(), None);
             }
             Ok(below.in_order())
         })
@@ -143,12 +146,12 @@ mod tests {
     fn kernels_nest_as_deep_as_on_a_device() {
         let kernel = || DeviceWork::Kernel { function: 0, grid: [1; 3], block: [1; 3], shared: 0, params: Vec::new() };
         let deepest = Launches::of_level(LEVELS);
-        let add = |to: &Launches, work, stream| to.add(work, stream, LEVELS.into());
+        let add = |to: &Launches, work, stream| to.add(work, stream, LEVELS.into(), None);
         assert_eq!(add(&deepest, kernel(), DeviceStream::Ordered), LAUNCH_PENDING_COUNT_EXCEEDED);
         assert_eq!(add(&deepest, fill(1), DeviceStream::Ordered), 0);
         assert_eq!(add(&deepest, kernel(), DeviceStream::Tail), 0);
         assert_eq!(add(&Launches::of_level(LEVELS - 1), kernel(), DeviceStream::Ordered), 0);
         // A context may have set another limit.
-        assert_eq!(deepest.add(kernel(), DeviceStream::Ordered, u64::from(LEVELS) + 1), 0);
+        assert_eq!(deepest.add(kernel(), DeviceStream::Ordered, u64::from(LEVELS) + 1, None), 0);
     }
 }

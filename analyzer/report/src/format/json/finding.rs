@@ -73,6 +73,7 @@ fn in_kernel(k: &InKernel) -> Value {
         "block": k.block,
         "launches": k.launches,
         "graph": stack(&k.graph),
+        "two_grids": k.two_grids,
     })
 }
 

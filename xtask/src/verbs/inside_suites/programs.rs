@@ -1,0 +1,175 @@
+//! Suites of whole programs: ScoR's microbenchmarks and HeCBench.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ::tests::build;
+use anyhow::{Context, Result};
+
+use super::sources::Source;
+use super::table::Row;
+use super::trial::{self, Trial};
+
+/// The commit of ScoR.
+pub const SCOR: Source = Source {
+    repository: "csl-iisc/ScoR",
+    commit: "6dc3507ecc419aac6ea3a49ec746b610d5029219",
+    paths: &["microbenchmarks/src"],
+};
+
+/// HeCBench: the commit with the bugs that were open, and what a pair's names end in: the commit of
+/// the fix, and the one before it.
+pub const HECBENCH: [(&str, Source); 3] = [
+    (
+        "",
+        hecbench(
+            "49175104c89af65ae66e8eeec3be815f8458833b",
+            &[
+                "src/surfel-cuda",
+                "src/morphology-cuda",
+                "src/floydwarshall2-cuda",
+                "src/cc-cuda",
+                "src/mis-cuda",
+                "src/sssp-cuda",
+            ],
+        ),
+    ),
+    ("before-5e7005d5a", hecbench("63753bfd48cab35e77859d9261e1465e94cd6d28", &["src/aidw-cuda"])),
+    ("5e7005d5a", hecbench("5e7005d5a22d6ba7698c704b4b52a8902009063c", &["src/aidw-cuda"])),
+];
+
+const fn hecbench(commit: &'static str, paths: &'static [&'static str]) -> Source {
+    Source { repository: "ORNL/HeCBench", commit, paths }
+}
+
+/// Runs a microbenchmark of ScoR. `plain/NAME` is the same without the word `volatile` at its data:
+/// the suite takes such data for plain.
+pub fn run_scor(unpacked: &Path, row: &Row, limit: Duration) -> Result<Trial> {
+    let (name, plain) = row.name.strip_prefix("plain/").map_or((row.name.as_str(), false), |name| (name, true));
+    let mut file = unpacked.join("microbenchmarks/src").join(format!("{name}.cu"));
+    if plain {
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        file = build::generated("plain.cu", &text.replace("volatile unsigned int *data", "unsigned int *data"));
+    }
+    let program = trial::compile("scor", &["-O2", "-lineinfo", "-include", "cstdlib"], &[&file])?;
+    trial::try_out(&program, &row.arguments, limit)
+}
+
+/// Runs a program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
+/// file with a random graph of N vertices, `{roads:N}` the same as text with costs.
+pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, limit: Duration) -> Result<Trial> {
+    let (name, at) = row.name.split_once('@').unwrap_or((&row.name, ""));
+    let source = HECBENCH.iter().find(|(commit, _)| *commit == at).with_context(|| format!("no commit {at}"))?;
+    let root = unpacked(&source.1)?;
+    let folder = root.join(format!("src/{name}-cuda"));
+    let mut sources = Vec::new();
+    for file in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let file = file?.path();
+        if file.extension().is_some_and(|extension| extension == "cu" || extension == "cpp") {
+            sources.push(file);
+        }
+    }
+    sources.sort();
+    let include = |folder: &Path| format!("-I{}", folder.display());
+    let (own, graphs) = (include(&folder), include(&root.join("src/mis-cuda")));
+    let options = ["-O2", "-lineinfo", "-std=c++17", &own, &graphs];
+    let program = trial::compile(name, &options, &sources.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+    let beside = program.parent().context("a program lies in a folder")?;
+    let mut arguments = Vec::new();
+    for argument in &row.arguments {
+        let inner =
+            argument.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).and_then(|inner| inner.split_once(':'));
+        let Some((kind, vertices)) = inner else {
+            arguments.push(argument.clone());
+            continue;
+        };
+        let file = beside.join(format!("{kind}.{vertices}"));
+        let graph = Graph::random(vertices.parse()?);
+        std::fs::write(&file, if kind == "roads" { graph.as_text().into_bytes() } else { graph.as_words() })?;
+        arguments.push(file.display().to_string());
+    }
+    trial::try_out(&program, &arguments, limit)
+}
+
+/// A graph without loops, the same for each number of vertices, each edge in both directions.
+struct Graph {
+    neighbours: Vec<Vec<u32>>,
+}
+
+impl Graph {
+    fn random(vertices: u32) -> Self {
+        let mut neighbours = vec![Vec::new(); vertices as usize];
+        let mut state = 1u64;
+        let mut number = |below: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % u64::from(below.max(1))) as u32
+        };
+        for from in 0..vertices {
+            for _ in 0..3 {
+                let to = number(vertices);
+                if to != from && !neighbours[from as usize].contains(&to) {
+                    neighbours[from as usize].push(to);
+                    neighbours[to as usize].push(from);
+                }
+            }
+        }
+        neighbours.iter_mut().for_each(|list| list.sort_unstable());
+        Self { neighbours }
+    }
+
+    fn edges(&self) -> u32 {
+        self.neighbours.iter().map(Vec::len).sum::<usize>() as u32
+    }
+
+    fn cost(from: usize, to: u32) -> u32 {
+        1 + (from as u32 * 7 + to) % 13
+    }
+
+    /// The binary form of the ECL programs: counts, starts of lists, lists, costs.
+    fn as_words(&self) -> Vec<u8> {
+        let mut words = vec![self.neighbours.len() as u32, self.edges()];
+        let mut start = 0;
+        words.push(start);
+        for list in &self.neighbours {
+            start += list.len() as u32;
+            words.push(start);
+        }
+        words.extend(self.neighbours.iter().flatten());
+        for (from, list) in self.neighbours.iter().enumerate() {
+            words.extend(list.iter().map(|to| Self::cost(from, *to)));
+        }
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Text: counts and the source, a start and a length for each vertex, an end and a cost for
+    /// each edge.
+    fn as_text(&self) -> String {
+        let mut text = format!("{} {} 0\n", self.neighbours.len(), self.edges());
+        let mut start = 0;
+        for list in &self.neighbours {
+            text.push_str(&format!("{start} {}\n", list.len()));
+            start += list.len();
+        }
+        for (from, list) in self.neighbours.iter().enumerate() {
+            list.iter().for_each(|to| text.push_str(&format!("{to} {}\n", Self::cost(from, *to))));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_has_each_edge_in_both_directions_and_no_loop() {
+        let graph = Graph::random(96);
+        for (from, list) in graph.neighbours.iter().enumerate() {
+            assert!(!list.contains(&(from as u32)));
+            assert!(list.iter().all(|to| graph.neighbours[*to as usize].contains(&(from as u32))), "{from}");
+        }
+        assert_eq!(graph.as_words().len(), 4 * (2 + 97 + 2 * graph.edges() as usize));
+        assert_eq!(graph.as_text().lines().count(), 1 + 96 + graph.edges() as usize);
+        assert_eq!(graph.neighbours, Graph::random(96).neighbours);
+    }
+}
