@@ -10,7 +10,7 @@
 use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
-use crate::effects::{AccessKind, LaunchArgs, Tiles};
+use crate::effects::{AccessKind, Early, LaunchArgs, Tiles};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
@@ -61,7 +61,7 @@ type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>
 
 /// Direction, base, whether it is one of several and whether it is before the wait, bytes, tiles,
 /// place.
-type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, Option<Box<Tiles>>, u32);
+type PackedAccess = (AccessKind, SymbolicBase, (bool, Early), Extent, Option<Box<Tiles>>, u32);
 
 /// What is kept of one kernel. The latest are last.
 #[derive(Debug, Default)]
