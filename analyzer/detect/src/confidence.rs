@@ -77,10 +77,10 @@
 //! | where something may have handed a wait on | | likely at most |
 //! | | in some blocks, or it is not known | likely at most |
 //!
-//! What hands a wait on is a matter of the code (`kernels`, `ir/grid_wait/handing.rs`). Which blocks
-//! trigger is evaluated for each launch (`ir/grid_wait/triggers.rs`). Whether a branch leads around
-//! the wait is a condition of the access like any other: where the launch does not decide it, the
-//! bytes are not exact.
+//! What hands a wait on is a matter of the code (`kernels`, `ir/grid_wait/handing.rs`). Which
+//! blocks trigger is evaluated for each launch (`ir/grid_wait/triggers.rs`). Whether a branch leads
+//! around the wait is a condition of the access like any other: where the launch does not decide
+//! it, the bytes are not exact.
 //!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is

@@ -181,8 +181,8 @@ fn rated(name: &str, code: &[&str]) -> Option<BTreeMap<(String, Vec<u32>), Strin
 const WHERES: [&str; 8] = ["lane", "warp", "elected", "loop", "parameter", "data", "early return", "thread"];
 const HOWS: [&str; 7] = ["nothing", "syncwarp", "barrier", "named", "cluster", "mbarrier", "flag"];
 
-/// How sure a finding must be of a kernel in which threads read behind what hands the wait of others
-/// on to them; `None`: there must be none. `mended`: it does so behind that wait.
+/// How sure a finding must be of a kernel in which threads read behind what hands the wait of
+/// others on to them; `None`: there must be none. `mended`: it does so behind that wait.
 fn of_handed(wait: &str, how: &str, mended: bool, is_machine_code: bool) -> Option<&'static str> {
     let one_in_each_warp = ["lane", "elected", "loop", "parameter", "early return"].contains(&wait);
     // Machine code joins the lanes of a warp by itself. (Of a cluster one block waits.)

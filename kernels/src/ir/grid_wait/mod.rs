@@ -21,7 +21,7 @@ use super::cfg::{Cfg, targets};
 use super::{Block, BlockId, Class, Inst, KernelIr, Op, SrcOperand, Sync, Term, Var};
 use crate::effects::Triggers;
 use handing::{Handing, Meets, To};
-use nest::{Nest, Part};
+use nest::{Nest, Stage};
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
@@ -155,11 +155,11 @@ impl Pieces<'_> {
         let cfg = Cfg::new(&whole);
         let handing = handing::handing(self, &whole, &cfg);
         let nest = Nest::new(&cfg);
-        let mut made: FxHashMap<(BlockId, Part), BlockId> = FxHashMap::default();
-        let mut order: Vec<(BlockId, Part)> = Vec::new();
+        let mut made: FxHashMap<(BlockId, Stage), BlockId> = FxHashMap::default();
+        let mut order: Vec<(BlockId, Stage)> = Vec::new();
         // Those before the waits come first.
         let mut before_wait = Vec::new();
-        let mut todo = vec![(BlockId(0), Part::Before)];
+        let mut todo = vec![(BlockId(0), Stage::Before)];
         for is_before in [true, false] {
             let mut later = Vec::new();
             while let Some((piece, part)) = todo.pop() {
@@ -171,7 +171,7 @@ impl Pieces<'_> {
                 let next = targets(&whole.blocks[piece.0 as usize].term);
                 for (to, waits) in next.iter().flat_map(|to| self.waits(piece, &handing).iter().map(|w| (*to, *w))) {
                     let to = (to, nest.part(piece, to, part, waits));
-                    if (to.1 == Part::Before) == is_before { todo.push(to) } else { later.push(to) }
+                    if (to.1 == Stage::Before) == is_before { todo.push(to) } else { later.push(to) }
                 }
             }
             if is_before {
@@ -204,8 +204,8 @@ impl Pieces<'_> {
             let divided = |cond| Term::Branch { cond, taken: Some(at(next, true)), fall: Some(at(next, false)) };
             let term = match (&segment.end, handing.to.get(&piece.0)) {
                 (End::Term(term), _) => self.led(term, &mut |b| at(b, false)),
-                (End::Wait(Some(cond)), _) if part == Part::Before => divided(*cond),
-                (_, Some(To::If(any))) if part == Part::Before => divided(either(any, &mut insts)),
+                (End::Wait(Some(cond)), _) if part == Stage::Before => divided(*cond),
+                (_, Some(To::If(any))) if part == Stage::Before => divided(either(any, &mut insts)),
                 _ => Term::Jump(at(next, self.waits(piece, &handing)[0])),
             };
             blocks.push(Block { insts, term });

@@ -7,7 +7,7 @@ use crate::ir::cfg::Cfg;
 
 /// What a thread has done in a part of the code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Part {
+pub(super) enum Stage {
     /// It has not waited.
     Before,
     /// It has waited in the current iteration of this loop. The next iteration begins in another
@@ -45,20 +45,20 @@ impl<'a> Nest<'a> {
 
     /// The part that an edge leads to. `waits`: a thread has waited at the end of the piece that it
     /// leaves.
-    pub(super) fn part(&self, from: BlockId, to: BlockId, part: Part, waits: bool) -> Part {
+    pub(super) fn part(&self, from: BlockId, to: BlockId, part: Stage, waits: bool) -> Stage {
         let mut pending = match part {
-            Part::Before if !waits => return Part::Before,
-            Part::Before => self.of[from.0 as usize],
-            Part::In(pending) => Some(pending),
-            Part::Behind => None,
+            Stage::Before if !waits => return Stage::Before,
+            Stage::Before => self.of[from.0 as usize],
+            Stage::In(pending) => Some(pending),
+            Stage::Behind => None,
         };
         while let Some(l) = pending {
             let inner = &self.cfg.loops[l as usize];
             if inner.members[to.0 as usize] && inner.header != to {
-                return Part::In(l);
+                return Stage::In(l);
             }
             pending = self.around[l as usize];
         }
-        Part::Behind
+        Stage::Behind
     }
 }

@@ -1,8 +1,9 @@
 //! Which blocks of a launch let dependent grids begin.
 //!
 //! Owns a small kernel that stores a byte for each block that triggers, and nothing else: what the
-//! analysis of ranges finds of these stores in a launch is which blocks do. A block that ends counts
-//! as one that has triggered (PTX ISA, `griddepcontrol.launch_dependents`), and is not asked for.
+//! analysis of ranges finds of these stores in a launch is which blocks do. A block that ends
+//! counts as one that has triggered (PTX ISA, `griddepcontrol.launch_dependents`), and is not asked
+//! for.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{
