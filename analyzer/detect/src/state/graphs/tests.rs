@@ -32,7 +32,7 @@ fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
                 tag: launch.tag(),
                 body: &body[..len],
             },
-            |_| Dependence { waits, ..Dependence::UNKNOWN }
+            |_, _| Dependence { waits, ..Dependence::UNKNOWN }
         ));
     }
     graphs.take(exec).expect("defined")
