@@ -9,6 +9,7 @@ use crate::ir::{self, Cmp};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+pub use crate::grid_dependence::{Dependency, Early, Triggering, Triggers};
 pub use crate::ir::{AccessKind, Reason};
 
 /// One kernel parameter.
@@ -134,30 +135,6 @@ impl IndirectEffect {
     }
 }
 
-/// What a kernel does about programmatic dependent launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dependency {
-    /// It waits for the grids it depends on (`griddepcontrol.wait`).
-    pub waits: bool,
-    /// It waits, and some threads access global memory before they have, or never wait: see
-    /// [`KernelAccess::early`].
-    pub accesses_early: bool,
-    /// When it lets dependent grids begin (`griddepcontrol.launch_dependents`).
-    pub triggers: Triggers,
-}
-
-/// When a kernel lets dependent grids begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Triggers {
-    /// Not before it ends.
-    #[default]
-    Never,
-    /// In threads that have waited for the grids it depends on.
-    AfterWait,
-    /// In threads that have not.
-    AtOnce,
-}
-
 /// What the addresses of an access count from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
@@ -254,9 +231,9 @@ pub struct KernelAccess {
     /// The words in memory that decide which threads make the accesses of this kind through this
     /// base.
     pub selection: Option<Selection>,
-    /// Made by threads that have not waited for the grids that the kernel depends on, of a kernel
-    /// that waits for them. (In one that never waits, no access is marked.)
-    pub early: bool,
+    /// Whether it is made by threads that have not waited for the grids that the kernel depends on,
+    /// of a kernel that waits for them. (In one that never waits, no access is marked.)
+    pub early: Early,
     /// The first memory instruction that makes it: its byte offset in the kernel's code section, or
     /// its line of PTX.
     pub at: u32,

@@ -10,8 +10,8 @@
 //!    ([`ir`]).
 //! 3. `ranges` makes a [`Summary`] of that (`summary`), which answers for every launch which
 //!    parameter words are read, written or updated atomically, and which bytes behind them. The
-//!    types of the answers are in `effects`. The head of `ranges` follows one instruction through
-//!    all stages.
+//!    types of the answers are in `effects` and `grid_dependence`. The head of `ranges` follows one
+//!    instruction through all stages.
 //!
 //! Beside this way: `summary_cache` keeps summaries on disk, `launch_invariant` decides whether
 //! ranges that were measured once may stand for later launches, `tensor_extent` bounds what is
@@ -22,6 +22,7 @@
 mod code_image;
 mod effects;
 mod explain;
+mod grid_dependence;
 pub mod ir;
 mod launch_invariant;
 pub mod lower_ptx;
@@ -32,8 +33,8 @@ mod summary_cache;
 mod tensor_extent;
 
 pub use crate::effects::{
-    AccessKind, Base, Dependency, Dim, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole, Param,
-    Reason, Selection, Tiles, Triggers, WordExtent,
+    AccessKind, Base, Dependency, Dim, Early, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole,
+    Param, Reason, Selection, Tiles, Triggering, Triggers, WordExtent,
 };
 pub use crate::ir::SystemFences;
 pub use crate::summary_cache::Cache;

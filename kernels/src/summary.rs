@@ -5,10 +5,11 @@
 //! encodings.
 
 use crate::effects::{
-    AccessKind, Dependency, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, Param, Reason, SymbolRef, WordEffect,
-    WordExtent,
+    AccessKind, Dependency, Extent, Gap, IndirectEffect, KernelAccess, LaunchArgs, Loss, Param, Reason, SymbolRef,
+    Triggering, Triggers, WordEffect, WordExtent,
 };
 use crate::ir::cfg::Cfg;
+use crate::ir::grid_wait::triggers;
 use crate::ir::{KernelIr, SystemFences, SystemLoads, grid_wait, jump_threading};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
@@ -16,6 +17,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
+
+/// The bytes of an extent that are surely touched, if they lie without gaps.
+fn surely(extent: &Extent) -> Option<(i64, i64)> {
+    let &Extent::Bounded { lo, hi, width, ref dims, exact: true, .. } = extent else { return None };
+    let dense = dims
+        .iter()
+        .try_fold(u64::from(width), |bytes, d| (d.stride <= bytes).then(|| d.stride * (d.count - 1) + bytes));
+    (dims.is_empty() || dense == u64::try_from(hi - lo).ok()).then_some((lo, hi))
+}
 
 /// One kernel, summarised.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +36,8 @@ pub struct Summary {
     constants: Vec<SymbolRef>,
     dependency: Dependency,
     waits: Vec<u32>,
+    /// Of a kernel of which the launch decides which blocks trigger: see [`triggers`].
+    triggers: Option<Box<Analysis>>,
     system_fences: SystemFences,
     system_loads: SystemLoads,
     partial_copies: bool,
@@ -46,6 +58,7 @@ impl Summary {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),
         };
+        let triggering = triggers::blocks(f, &cfg);
         let (dependence, parted) = grid_wait::part(f);
         let waits = grid_wait::places(f);
         let (f, cfg) = match &parted {
@@ -53,10 +66,19 @@ impl Summary {
             None => (f, cfg),
         };
         let analysis = ranges::analyse(f, cfg);
+        let (triggers, by_launch) = match triggering {
+            triggers::Blocks::None => (Triggers::Never, None),
+            triggers::Blocks::All => (dependence.triggers, None),
+            triggers::Blocks::Some(f) => {
+                let cfg = Cfg::new(&f);
+                (dependence.triggers, Some(Box::new(ranges::analyse(&f, cfg))))
+            }
+        };
         let dependency = Dependency {
             waits: dependence.waits,
             accesses_early: analysis.early().next().is_some(),
-            triggers: dependence.triggers,
+            triggers,
+            triggers_by_launch: by_launch.is_some(),
         };
         Summary {
             name: f.name.clone(),
@@ -65,6 +87,7 @@ impl Summary {
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency,
             waits,
+            triggers: by_launch,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
             partial_copies: f.partial_copies,
@@ -158,6 +181,31 @@ impl Summary {
     #[must_use]
     pub fn dependency(&self) -> Dependency {
         self.dependency
+    }
+
+    /// Which blocks of a launch let dependent grids begin before they end.
+    #[must_use]
+    pub fn triggering(&self, launch: &LaunchArgs<'_>) -> Triggering {
+        let Some(analysis) = &self.triggers else {
+            return if self.dependency.triggers == Triggers::Never { Triggering::None } else { Triggering::All };
+        };
+        let mut bytes = Vec::new();
+        analysis.evaluate(launch, &mut bytes, &mut Vec::new());
+        let blocks = launch.grid.iter().map(|n| i64::from(*n)).product::<i64>();
+        let mut upto = 0;
+        // Each of these says which blocks surely do; together they say it of all from the first on.
+        let mut exact: Vec<(i64, i64)> = bytes.iter().filter_map(|access| surely(&access.extent)).collect();
+        exact.sort_unstable();
+        for (lo, hi) in exact.into_iter().filter(|(lo, hi)| lo < hi) {
+            if lo <= upto {
+                upto = upto.max(hi);
+            }
+        }
+        match bytes.is_empty() {
+            true => Triggering::None,
+            false if upto >= blocks => Triggering::All,
+            false => Triggering::Some,
+        }
     }
 
     /// Its waits for the grids it depends on: byte offsets in its code section, or lines of PTX.

@@ -4,7 +4,7 @@
 
 use device_code::arch::Arch;
 use device_code::image::CodeRef;
-use kernels::{AccessKind, CodeImage, Extent, LaunchArgs, Summary, Triggers};
+use kernels::{AccessKind, CodeImage, Early, Extent, LaunchArgs, Summary, Triggering, Triggers};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -33,6 +33,7 @@ enum Step {
     /// Of four bytes for each thread, in a place for each such step.
     Read(u32),
     Barrier,
+    WarpBarrier,
     If(When, Vec<Step>, Vec<Step>),
     /// Over a counter from 0, with a step only in its first or in later turns, as unrolled code has
     /// it: that many turns.
@@ -85,7 +86,7 @@ impl Random {
     }
 
     fn step(&mut self, depth: u32, reads: &mut u32) -> Step {
-        match self.below(if depth > 0 { 10 } else { 6 }) {
+        match self.below(if depth > 0 { 11 } else { 7 }) {
             0 => Step::Wait,
             1 => Step::WaitIf(self.when()),
             2..=4 => {
@@ -93,7 +94,8 @@ impl Random {
                 Step::Read(*reads - 1)
             }
             5 => Step::Barrier,
-            6 => {
+            6 => Step::WarpBarrier,
+            7 => {
                 let turns = 1 + self.below(3);
                 Step::Loop(turns, self.steps(depth - 1, reads))
             }
@@ -116,7 +118,8 @@ fn code(steps: &[Step], depth: u32, labels: &mut u32, out: &mut String) {
             Step::Read(at) => writeln!(out, "ld.global.u32 %v, [%at+{}];", at * THREADS * BLOCKS * 4).unwrap(),
             // (In a branch it would be for some threads only.)
             Step::Barrier if depth == 0 => out.push_str("bar.sync 0;\n"),
-            Step::Barrier => {}
+            Step::WarpBarrier if depth == 0 => out.push_str("bar.warp.sync 0xffffffff;\n"),
+            Step::Barrier | Step::WarpBarrier => {}
             Step::If(when, yes, no) => {
                 *labels += 1;
                 let label = *labels;
@@ -168,7 +171,12 @@ fn run(steps: &[Step], depth: u32, block: u32, waited: &mut [bool], active: &[u3
                     waited.fill(true);
                 }
             }
-            Step::Barrier => {}
+            Step::WarpBarrier if depth == 0 => {
+                for warp in waited.chunks_mut(32).filter(|warp| warp.contains(&true)) {
+                    warp.fill(true);
+                }
+            }
+            Step::Barrier | Step::WarpBarrier => {}
             Step::If(when, yes, no) => {
                 let (taken, other): (Vec<u32>, Vec<u32>) = active.iter().partition(|t| when.holds(**t, block));
                 run(yes, depth + 1, block, waited, &taken, early);
@@ -189,13 +197,25 @@ fn truth(steps: &[Step]) -> BTreeSet<(u32, u32)> {
 }
 
 fn early(summary: &Summary) -> BTreeSet<(u32, u32)> {
+    early_if(summary, |_, _| true)
+}
+
+/// Those of which it is known that threads make them before they have waited.
+fn surely_early(summary: &Summary) -> BTreeSet<(u32, u32)> {
+    early_if(summary, |early, exact| exact && early != Early::Perhaps)
+}
+
+fn early_if(summary: &Summary, counts: impl Fn(Early, bool) -> bool) -> BTreeSet<(u32, u32)> {
     let mut params = P.to_le_bytes().to_vec();
     params.extend(NUMBER.to_le_bytes());
     let mut accesses = Vec::new();
     summary.evaluate(&LaunchArgs::new([BLOCKS, 1, 1], [THREADS, 1, 1], &params), &mut accesses);
     let mut found = BTreeSet::new();
-    for access in accesses.iter().filter(|access| access.early && access.kind == AccessKind::Read) {
-        let Extent::Bounded { lo, hi, ref dims, width, .. } = access.extent else { panic!("{access:?}") };
+    for access in accesses.iter().filter(|access| access.early.is() && access.kind == AccessKind::Read) {
+        let Extent::Bounded { lo, hi, ref dims, width, exact } = access.extent else { panic!("{access:?}") };
+        if !counts(access.early, exact) {
+            continue;
+        }
         let mut starts = vec![lo];
         for dim in dims {
             let copies = |s: &i64| (0..dim.count).map(|n| s + (n * dim.stride) as i64).collect::<Vec<_>>();
@@ -209,7 +229,7 @@ fn early(summary: &Summary) -> BTreeSet<(u32, u32)> {
 }
 
 fn has_barrier(steps: &[Step]) -> bool {
-    steps.iter().any(|step| matches!(step, Step::Barrier))
+    steps.iter().any(|step| matches!(step, Step::Barrier | Step::WarpBarrier))
 }
 
 fn has_wait(steps: &[Step]) -> bool {
@@ -217,16 +237,16 @@ fn has_wait(steps: &[Step]) -> bool {
         Step::Wait | Step::WaitIf(_) => true,
         Step::If(_, yes, no) => has_wait(yes) || has_wait(no),
         Step::Loop(_, body) => has_wait(body),
-        Step::Read(_) | Step::Barrier => false,
+        Step::Read(_) | Step::Barrier | Step::WarpBarrier => false,
     })
 }
 
 /// Each read that a thread makes before it has waited is found, and no other; a barrier may hand on
-/// a wait that is not recognised.
+/// a wait that is not recognised, and then the read is not surely early.
 #[test]
 fn early_reads_are_those_that_threads_make_before_they_wait() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let (mut some, mut same, mut all) = (0, 0, 0);
+    let (mut some, mut same, mut all, mut sure) = (0, 0, 0, 0);
     for round in 0..400 {
         let steps = random.steps(2, &mut 0);
         if !has_wait(&steps) {
@@ -236,7 +256,13 @@ fn early_reads_are_those_that_threads_make_before_they_wait() {
         code(&steps, 0, &mut 0, &mut body);
         let summary = summary(&body);
         assert!(summary.dependency().waits, "{steps:?}");
-        let (truth, found) = (truth(&steps), early(&summary));
+        let (truth, found, surely) = (truth(&steps), early(&summary), surely_early(&summary));
+        assert!(
+            surely.is_subset(&truth),
+            "round {round}: {:?} have waited\n{steps:?}\n{body}",
+            surely.difference(&truth)
+        );
+        sure += usize::from(!truth.is_empty() && surely == truth);
         assert!(
             truth.is_subset(&found),
             "round {round}: {:?} are missing\n{steps:?}\n{body}",
@@ -250,6 +276,7 @@ fn early_reads_are_those_that_threads_make_before_they_wait() {
     }
     assert!(all > 250 && some > 100, "{some} of {all} have early reads");
     assert!(same * 20 > all * 19, "{same} of {all} are exact");
+    assert!(sure * 10 > some * 9, "{sure} of {some} are sure");
 }
 
 /// A barrier hands a wait on if some threads of each block wait before it.
@@ -325,5 +352,103 @@ fn a_trigger_is_before_the_wait_or_behind_it() {
         let found = summary(&body).dependency();
         assert_eq!((found.waits, found.accesses_early, found.triggers), (waits, early, triggers), "{body}");
         assert_eq!(summary(&body).waits().len(), usize::from(waits), "{body}");
+    }
+}
+
+/// How sure it is that the read in a kernel is early.
+fn how_early(body: &str) -> Early {
+    let (mut params, mut accesses) = (P.to_le_bytes().to_vec(), Vec::new());
+    params.extend(NUMBER.to_le_bytes());
+    let mut launch = LaunchArgs::new([BLOCKS, 1, 1], [THREADS, 1, 1], &params);
+    if body.contains("cluster") {
+        launch.cluster = [BLOCKS, 1, 1];
+    }
+    summary(body).evaluate(&launch, &mut accesses);
+    let reads = accesses.iter().filter(|access| access.kind == AccessKind::Read);
+    let exact = |extent: &Extent| matches!(extent, Extent::Bounded { exact: true, .. });
+    let early = reads.filter(|access| access.early.is()).map(|access| match access.early {
+        Early::Asked if exact(&access.extent) => Early::Surely,
+        Early::Asked => Early::Perhaps,
+        early => early,
+    });
+    early.max().unwrap_or_default()
+}
+
+/// Who has a wait from others, by what hands it on; what may do so leaves a read that is not
+/// surely early, and what can not leaves one that is.
+#[test]
+fn what_hands_a_wait_on() {
+    let (wait, read) = ("griddepcontrol.wait;\n", "ld.global.u32 %v, [%at];\n");
+    let lane = "and.b32 %c1, %tid_, 31;\nsetp.ne.u32 %p1, %c1, 0;\n";
+    let warp = "setp.ge.u32 %p1, %tid_, 32;\n";
+    let thread = "setp.ne.u32 %p1, %tid_, 0;\n";
+    let data = "ld.global.u32 %c2, [%at+4096];\nsetp.ne.u32 %p1, %c2, 0;\n";
+    let unless = |cond: &str, body: &str| format!("{cond}@%p1 bra SKIP;\n{body}SKIP:\n");
+    let poll = "POLL:\nld.volatile.shared.u32 %c3, [%c4];\nsetp.eq.u32 %p1, %c3, 0;\n@%p1 bra POLL;\n";
+    let phase = "PHASE:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [%c4], 0;\n@!%p1 bra PHASE;\n";
+    let arrive = "mbarrier.arrive.shared::cta.b64 _, [%c4];\n";
+    let cluster = ("barrier.cluster.arrive;\n", "barrier.cluster.wait;\n");
+    let rank = "mov.u32 %c1, %cluster_ctarank;\nsetp.ne.u32 %p1, %c1, 0;\n";
+    let (meet, other) = ("bar.sync 1, 64;\n", "bar.sync 2, 64;\n");
+    let sides =
+        |waits: &str, others: &str| format!("{warp}@%p1 bra OTHERS;\n{waits}bra.uni END;\nOTHERS:\n{others}END:\n");
+    use Early::{No, Perhaps, Surely};
+    for (body, early) in [
+        (unless(lane, wait) + "bar.warp.sync 0xffffffff;\n" + read, No),
+        (unless(thread, wait) + "bar.warp.sync 0xffffffff;\n" + read, Surely),
+        (unless(warp, wait) + "bar.warp.sync 0xffffffff;\n" + read, Surely),
+        ("bar.warp.sync 0xffffffff;\n".to_owned() + &unless(lane, wait) + read, Surely),
+        (unless(lane, wait) + read, Surely),
+        // Barriers of a number.
+        (sides(&format!("{wait}{meet}"), &format!("{meet}{read}")), No),
+        (sides(&format!("{wait}{meet}"), &format!("{other}{read}")), Surely),
+        (sides(&format!("{wait}{meet}"), &format!("bar.arrive 1, 64;\n{read}")), Surely),
+        (sides(&format!("{wait}bar.arrive 1, 64;\n"), &format!("{meet}{read}")), No),
+        // Barriers of the cluster: one block waits for the other ones.
+        (unless(rank, wait) + cluster.0 + cluster.1 + read, No),
+        (cluster.0.to_owned() + &unless(rank, wait) + cluster.1 + read, Surely),
+        (unless(rank, wait) + "bar.sync 0;\n" + read, Surely),
+        (unless(rank, wait) + read, Surely),
+        // A phase of an object at which something arrives behind the wait, or in front of it.
+        (unless(thread, &format!("{wait}{arrive}")) + phase + read, No),
+        (unless(thread, &format!("{arrive}{wait}")) + phase + read, Surely),
+        // A word that threads poll, and a branch within a branch, are not followed.
+        (unless(thread, wait) + poll + read, Perhaps),
+        (
+            unless(warp, &format!("and.b32 %c1, %tid_, 1;\nsetp.eq.u32 %p1, %c1, 1;\n@!%p1 {wait}")) + meet + read,
+            Perhaps,
+        ),
+        // Of a loaded condition the read is a bound.
+        (unless(data, wait) + read, Surely),
+    ] {
+        assert_eq!(how_early(&body), early, "{body}");
+    }
+}
+
+/// Which blocks let the next grid begin is a matter of the launch.
+#[test]
+fn the_launch_decides_which_blocks_trigger() {
+    let trigger = "griddepcontrol.launch_dependents;\n";
+    let on = |cond: &str| format!("{cond}@%p1 bra YES;\nret;\nYES:\n{trigger}");
+    for (body, found) in [
+        (String::new(), Triggering::None),
+        (trigger.to_owned(), Triggering::All),
+        (on("setp.eq.u32 %p1, %tid_, 7;\n"), Triggering::All),
+        (on(&format!("setp.eq.u32 %p1, %n_, {NUMBER};\n")), Triggering::All),
+        (on(&format!("setp.ne.u32 %p1, %n_, {NUMBER};\n")), Triggering::None),
+        (on("setp.eq.u32 %p1, %cta_, 0;\n"), Triggering::Some),
+        (on(&format!("setp.lt.u32 %p1, %cta_, {BLOCKS};\n")), Triggering::All),
+        (on("ld.global.u32 %c1, [%at];\nsetp.eq.u32 %p1, %c1, 0;\n"), Triggering::Some),
+        (on("setp.gt.u32 %p1, %tid_, 1000;\n"), Triggering::None),
+        (format!("setp.eq.u32 %p1, %tid_, 3;\n@%p1 {trigger}"), Triggering::All),
+        (
+            format!("setp.eq.u32 %p1, %cta_, 0;\n@%p1 {trigger}setp.ne.u32 %p1, %cta_, 0;\n@%p1 {trigger}"),
+            Triggering::All,
+        ),
+    ] {
+        let mut params = P.to_le_bytes().to_vec();
+        params.extend(NUMBER.to_le_bytes());
+        let launch = LaunchArgs::new([BLOCKS, 1, 1], [THREADS, 1, 1], &params);
+        assert_eq!(summary(&body).triggering(&launch), found, "{body}");
     }
 }

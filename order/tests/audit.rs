@@ -28,6 +28,7 @@ fn exists(name: &str) -> Option<bool> {
     match group {
         "order" => function("order/tests"),
         "analyzer" => function("analyzer/tests"),
+        "kernels" => function("kernels/tests"),
         "e2e" => Some(root().join(format!("tests/e2e/{rest}.rs")).exists()),
         "gpu" => Some(read("tests/gpu/programs/order_rules.cu").contains(&format!("{{\"{rest}\", "))),
         "two" => {

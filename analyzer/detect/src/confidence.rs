@@ -65,6 +65,23 @@
 //! That both are in one body makes no difference, since neither runs where the body does not. A
 //! launch that was measured is known to have run, or not.
 //!
+//! Of two kernels of one stream, or two nodes of one graph, of which the later one may begin before
+//! the earlier one has ended (programmatic dependent launch), it must also be known that it does so
+//! in this launch ([`overlaps_in_doubt`]). Otherwise the pair is likely at most:
+//!
+//! | the later access is made | the earlier kernel lets it begin | finding |
+//! |---|---|---|
+//! | behind a wait, or what hands one on | | none |
+//! | | in no block of this launch | none |
+//! | by threads that surely have not waited | in all blocks of this launch | by the bytes |
+//! | where something may have handed a wait on | | likely at most |
+//! | | in some blocks, or it is not known | likely at most |
+//!
+//! What hands a wait on is a matter of the code (`kernels`, `ir/grid_wait/handing.rs`). Which
+//! blocks trigger is evaluated for each launch (`ir/grid_wait/triggers.rs`). Whether a branch leads
+//! around the wait is a condition of the access like any other: where the launch does not decide
+//! it, the bytes are not exact.
+//!
 //! A synchronous copy from pageable memory *may* still be on its way to the device when it returns
 //! ([`is_staged_copy`]), and many programs rely on its being over: what is not ordered after it is
 //! likely at most.
@@ -129,7 +146,7 @@ use serde::{Deserialize, Serialize};
 
 use trace::{KernelId, StackId};
 
-use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Precision, Relays};
+use crate::memory::{Access, AccessKind, Cause, Extent, Meet, Overlap, Precision, Relays};
 
 /// How certain it is that the two accesses share a byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -259,6 +276,7 @@ impl Confidence {
             return None;
         }
         let confidence = Self::of(&previous.extent, &access.extent)?;
+        let confidence = if overlaps_in_doubt(previous, access) { confidence.min(Self::Likely) } else { confidence };
         let weakness = weakness(previous, access);
         Some((if weakness.is_some() { confidence.min(Self::Possible) } else { confidence }, weakness))
     }
@@ -280,6 +298,13 @@ impl Confidence {
             _ => Some(if a.holds(b.anchor) || b.holds(a.anchor) { Self::Likely } else { Self::Possible }),
         }
     }
+}
+
+/// Whether only programmatic dependent launch makes the two unordered, and it is not known that the
+/// later one runs beside the earlier one in this launch. On one stream nothing else does.
+pub fn overlaps_in_doubt(previous: &Access, access: &Access) -> bool {
+    let site = &access.site;
+    site.overlap != Overlap::No && site.overlap_in_doubt && site.stream == previous.site.stream
 }
 
 /// Whether this is the device's side of a synchronous copy from host memory: such copies are
@@ -447,5 +472,29 @@ mod tests {
         let every_other = |p| Extent::pattern(p, 4, &[Dim { stride: 8, count: 100 }], p, Precision::Exact);
         assert_eq!(of(every_other(0), every_other(4)), None);
         assert_eq!(of(every_other(0), every_other(2)), Some(Confidence::Certain));
+    }
+
+    #[test]
+    fn kernels_of_one_stream_that_may_not_overlap_are_likely_at_most() {
+        use crate::memory::{AllocationId, Exclusion, Site};
+        use trace::{Epoch, StreamId, TimelineId};
+        let made = |kind, time, stream, overlap, overlap_in_doubt| Access {
+            epoch: Epoch { timeline: TimelineId(1), time },
+            kind,
+            extent: Extent::exact(0, 100),
+            allocation: AllocationId(0),
+            site: Site { stream: StreamId(stream), overlap, overlap_in_doubt, ..Site::unknown(Cause::Kernel) },
+            exclusion: Exclusion::NONE,
+        };
+        let of = |stream, overlap, in_doubt| {
+            let previous = made(AccessKind::Write, 1, 1, Overlap::No, false);
+            Confidence::of_pair(&previous, &made(AccessKind::Read, 2, stream, overlap, in_doubt)).map(|found| found.0)
+        };
+        for overlap in [Overlap::BeforeWait, Overlap::NeverWaits] {
+            assert_eq!(of(1, overlap, true), Some(Confidence::Likely));
+            assert_eq!(of(1, overlap, false), Some(Confidence::Certain));
+            assert_eq!(of(2, overlap, true), Some(Confidence::Certain), "nothing orders two streams");
+        }
+        assert_eq!(of(1, Overlap::No, true), Some(Confidence::Certain), "not by overlapping");
     }
 }

@@ -7,7 +7,7 @@
 use crate::elaborate::Elaborator;
 use crate::finding::Inside;
 use crate::words::{DoubtSide, Known};
-use detect::confidence::{Confidence, Weakness, is_staged_copy};
+use detect::confidence::{Confidence, Weakness, is_staged_copy, overlaps_in_doubt};
 use detect::memory::{Access, AccessKind, Cause, Precision};
 use detect::race::Race;
 use detect::stale_graphs::RawStale;
@@ -78,6 +78,10 @@ pub fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals: bool)
 
 /// The reason of a pair that is exact on both sides.
 pub const IRREGULAR: &str = "the two patterns are too irregular to be compared byte by byte";
+
+/// The reason of two kernels of which it is not known that they overlap.
+const OVERLAP: &str = "whether the two overlap in this launch is not known: other threads that have waited may have \
+                       told these so, or the kernel in front may let no other begin before it ends";
 
 /// What a run measures besides what it must: which option settles a doubt that is left depends on
 /// those that it had.
@@ -153,6 +157,9 @@ impl Elaborator<'_> {
             doubts.extend(self.doubt_of(side, access, again));
         }
         let (previous, access) = (&race.previous, &race.access);
+        if overlaps_in_doubt(previous, access) {
+            doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, OVERLAP.into()));
+        }
         let by_rule = match race.weakness {
             Some(Weakness::Locks) => Some(
                 "both kernels hold a lock while they touch these bytes; which of them comes first, and whether it \

@@ -10,7 +10,12 @@ pub enum OtherKind {
     /// Waits, NOP, and other instructions without a result that matters.
     Control,
     /// A barrier of the threads of a block (BAR).
-    Barrier,
+    Barrier {
+        /// Its number; `None`: a register holds it.
+        number: Option<u8>,
+        /// The thread arrives, and does not wait for the others.
+        arrives: bool,
+    },
     /// A memory fence (MEMBAR), and whether its scope is the device or the system.
     Fence {
         /// It reaches beyond the block and the cluster.

@@ -25,6 +25,7 @@
 //! * Parameters are byte offsets from the start of the parameter area ([`Src::Param`]), whatever
 //!   the address of the bank is.
 
+use crate::effects::Early;
 use serde::{Deserialize, Serialize};
 pub(crate) mod cfg;
 pub(crate) mod grid_wait;
@@ -104,9 +105,10 @@ pub struct KernelIr {
     pub(crate) constant_bank: Option<ConstantBank>,
     /// Parameter layout found in the code: (offset, size) in bytes.
     pub(crate) params: Vec<(u16, u16)>,
-    /// From this block on, threads have waited for the grids that their kernel depends on; in those
-    /// before it they have not. `None`: no thread waits, or it is not told.
-    pub(crate) waited_from: Option<u32>,
+    /// The first blocks, in which threads have not waited for the grids that their kernel depends
+    /// on, and how sure that is; in those behind they have. (Rows of the launch's blocks are taken
+    /// to be whole warps.) Empty: no thread waits, or it is not told.
+    pub(crate) before_wait: Vec<Early>,
     /// With a fence of system scope it may talk to the host or to kernels of other devices and
     /// processes while it runs.
     pub(crate) system_fences: SystemFences,

@@ -274,10 +274,20 @@ pub enum Sync {
     Release,
     /// Both.
     Fence,
-    /// Threads of a block meet.
+    /// Threads of a block meet at the barrier of this number (the first source, if it is told).
     Barrier,
+    /// The thread arrives there, and does not wait for the others.
+    BarrierArrive,
+    /// The thread arrives at the barrier of its cluster.
+    ClusterArrive,
+    /// Threads of a cluster meet.
+    ClusterWait,
     /// Threads of a warp meet.
     WarpBarrier,
+    /// Machine code joins the threads of a warp. (No promise of the source's.)
+    Join,
+    /// The thread, or a copy that it starts, arrives at an `mbarrier`.
+    PhaseArrive,
     /// The thread waits for a phase of an `mbarrier`.
     PhaseWait,
     /// The thread waits for the grids that its own depends on (`griddepcontrol.wait`).
@@ -299,7 +309,8 @@ impl Sync {
 
     /// Threads meet.
     pub(crate) fn is_barrier(self) -> bool {
-        matches!(self, Sync::Barrier | Sync::WarpBarrier)
+        let of_block = matches!(self, Sync::Barrier | Sync::BarrierArrive | Sync::WarpBarrier);
+        of_block || matches!(self, Sync::ClusterArrive | Sync::ClusterWait)
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::ir::jump_table::{MAX_WAYS, chain};
-use crate::ir::{AccessKind, Addr, Block, BlockId, Callees, Class, Op, Reason, SrcOperand, Sync, Term, Var};
+use crate::ir::{AccessKind, Addr, Block, BlockId, Callees, Class, Op, Reason, SrcOperand, Term, Var};
 use crate::lower_ptx::arithmetic::alu;
 use crate::lower_ptx::memory_access::{access, any_memory, memory};
+use crate::lower_ptx::synchronisation::synchronisation;
 use device_code::ptx::{self, Instruction, Label, Local, Module, OpcodeInfo, Parameter};
 
 use super::arithmetic::has;
@@ -407,19 +408,9 @@ fn forget(lower: &mut Lower<'_>, results: &[ptx::Operand]) {
 
 /// An instruction that control flow passes through.
 fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
+    synchronisation(lower, op, i);
     match op.parts[0].as_str() {
-        "griddepcontrol" => {
-            let sync = if has(op, "wait") { Sync::GridWait } else { Sync::GridTrigger };
-            lower.emit(Op::Sync(sync), &[], &[]);
-        }
-        "bar" | "barrier" => {
-            let sync = if has(op, "warp") { Sync::WarpBarrier } else { Sync::Barrier };
-            lower.emit(Op::Sync(sync), &[], &[]);
-            if has(op, "red") {
-                lower.give_up(i, Reason::CrossLane);
-            }
-        }
-        "membar" | "fence" if orders_beyond_cluster(op) => lower.emit(Op::Sync(Sync::Fence), &[], &[]),
+        "griddepcontrol" | "bar" | "barrier" => {}
         "membar" | "fence" | "nanosleep" | "pmevent" | "setmaxnreg" | "brkpt" => {}
         "shfl" if shuffle(lower, op, i) => {}
         "elect" if elects(lower, i) => {}
@@ -430,14 +421,6 @@ fn straight<'m>(lower: &mut Lower<'m>, op: &'m OpcodeInfo, i: &'m Instruction) {
             }
         }
     }
-}
-
-/// Whether a fence orders accesses towards other kernels. (Those between proxies, and of barriers'
-/// initialisation, order something else.)
-fn orders_beyond_cluster(op: &OpcodeInfo) -> bool {
-    let other = |part: &String| part.starts_with("proxy") || part.starts_with("mbarrier_init");
-    let scopes = ["gl", "gpu", "sys"];
-    !op.parts.iter().any(other) && scopes.iter().any(|scope| has(op, scope))
 }
 
 /// A value from another lane. False: there is no rule for its result.

@@ -13,6 +13,7 @@ mod memory_access;
 mod operands;
 mod packing;
 mod pure;
+mod synchronisation;
 mod tensor_core;
 
 use std::collections::HashMap;

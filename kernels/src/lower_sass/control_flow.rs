@@ -181,6 +181,22 @@ pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), SassLowerError> {
     Ok(())
 }
 
+/// UCGABAR_ARV, UCGABAR_WAIT.
+const CLUSTER_ARRIVE: u16 = 0x9c7;
+const CLUSTER_WAIT: u16 = 0xdc7;
+
+/// Whether an instruction, or a copy that it starts, may arrive at an `mbarrier`: SYNCS apart from
+/// what sets one up and what asks for a phase, ARRIVES, copies into shared memory, what reaches the
+/// shared memory of other blocks, and the tensor core.
+fn arrives(i: &MachineInst) -> bool {
+    match i.op {
+        sass::Opcode::Mbarrier => matches!(i.opcode, 0x9a7 | 0x9b0),
+        sass::Opcode::TensorCopy { .. } => matches!(i.opcode, 0x3b4 | 0x5b4),
+        sass::Opcode::Bulk | sass::Opcode::Unknown | sass::Opcode::Other(sass::OtherKind::Tensor) => true,
+        _ => i.mem.iter().any(|m| m.space == sass::AddressSpace::RemoteShared),
+    }
+}
+
 fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
     if i.guard.never() {
         return;
@@ -193,14 +209,30 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
             _ => lower.stack_is_lost = true,
         }
     }
+    if arrives(i) {
+        lower.emit(i, Op::Sync(Sync::PhaseArrive), &[], &[]);
+    }
     match i.op {
-        sass::Opcode::AcqBulk => lower.emit(i, Op::Sync(Sync::GridWait), &[], &[]),
+        sass::Opcode::AcqBulk => {
+            lower.emit(i, Op::Sync(Sync::GridWait), &[], &[]);
+            if !i.guard.always() {
+                lower.emit_always(i, Op::Sync(Sync::Join), &[], &[]);
+            }
+        }
+        sass::Opcode::Bsync { .. } if lower.waits_for_grids => lower.emit_always(i, Op::Sync(Sync::Join), &[], &[]),
         sass::Opcode::PreExit => lower.emit(i, Op::Sync(Sync::GridTrigger), &[], &[]),
         sass::Opcode::Unknown => {
             any_memory(lower, i, Reason::Instruction);
             lower.give_up(i, Reason::Instruction);
         }
-        sass::Opcode::Other(sass::OtherKind::Barrier) => lower.emit(i, Op::Sync(Sync::Barrier), &[], &[]),
+        sass::Opcode::Other(sass::OtherKind::Barrier { number, arrives }) => {
+            let number: Vec<SrcOperand> = number.iter().map(|n| SrcOperand::imm(u64::from(*n))).collect();
+            lower.emit(i, Op::Sync(if arrives { Sync::BarrierArrive } else { Sync::Barrier }), &number, &[]);
+        }
+        sass::Opcode::Other(sass::OtherKind::Control) if matches!(i.opcode, CLUSTER_ARRIVE | CLUSTER_WAIT) => {
+            let sync = if i.opcode == CLUSTER_ARRIVE { Sync::ClusterArrive } else { Sync::ClusterWait };
+            lower.emit(i, Op::Sync(sync), &[], &[]);
+        }
         sass::Opcode::Warpsync { .. } => lower.emit(i, Op::Sync(Sync::WarpBarrier), &[], &[]),
         sass::Opcode::Other(sass::OtherKind::Fence { device: true }) => lower.emit(i, Op::Sync(Sync::Fence), &[], &[]),
         // Behind an acquire, the first-level cache forgets what it held (`CCTL.IVALL`).

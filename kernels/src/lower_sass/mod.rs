@@ -176,6 +176,8 @@ struct Lower<'a> {
     stack: i64,
     /// Two ways to a block leave R1 at different places.
     stack_is_lost: bool,
+    /// It waits for the grids that it depends on.
+    waits_for_grids: bool,
     /// Loads from shared memory can be told from the stores that they see.
     shared_ok: bool,
     /// Whether what is called at an instruction comes back.
@@ -212,6 +214,7 @@ fn lower_with(code: &Code<'_>, local: LocalMemory) -> Result<Option<KernelIr>, S
         local,
         stack: 0,
         stack_is_lost: false,
+        waits_for_grids: code.insts.iter().any(|i| i.op == sass::Opcode::AcqBulk),
         shared_ok: memory_access::shared_is_simple(code),
         returning: HashMap::new(),
     };

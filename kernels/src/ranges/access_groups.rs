@@ -2,7 +2,7 @@
 //!
 //! Owns which accesses agree. What joins without loss is in `extent/coalesce.rs`.
 
-use crate::effects::Tiles;
+use crate::effects::{Early, Tiles};
 use crate::ir::AccessKind;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::extent::coalesce::coalesce;
@@ -16,7 +16,7 @@ pub(super) struct AccessGroup {
     kind: AccessKind,
     base: SymbolicBase,
     several: bool,
-    early: bool,
+    early: Early,
     /// The first instruction.
     at: u32,
     extents: Vec<ByteSet>,
@@ -33,7 +33,7 @@ pub(super) struct AccessGroups {
     /// By kind, base, whether that is one of several, whether it is before the wait, and whether
     /// extents are bounded (these are joined) or unknown: tables among the parameters have a base
     /// for each of their words.
-    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, bool, bool), usize>,
+    by_key: FxHashMap<(AccessKind, SymbolicBase, bool, Early, bool), usize>,
 }
 
 impl AccessGroup {

@@ -6,7 +6,7 @@
 //! bases. It does not know how a value is found (`eval`) or kept
 //! (`memo`).
 
-use crate::effects::{Base, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef, Tiles};
+use crate::effects::{Base, Early, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef, Tiles};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
 use crate::ranges::access_groups::{AccessGroup, AccessGroups};
@@ -154,7 +154,7 @@ impl Analysis {
 
     /// The accesses that are made before the thread has waited for the grids it depends on.
     pub(crate) fn early(&self) -> impl Iterator<Item = (AccessKind, u32)> {
-        self.graph.accesses.iter().filter(|access| access.early).map(|access| (access.kind, access.at))
+        self.graph.accesses.iter().filter(|access| access.early.is()).map(|access| (access.kind, access.at))
     }
 
     pub(crate) fn access_count(&self) -> usize {
@@ -369,14 +369,14 @@ impl Analysis {
             let selection = selections.as_ref().and_then(|all| all.during(*kind, r.base));
             let mut put = |r: &ReachedBytes<Extent>, lock: Option<Lock>| {
                 let resolved = self.resolve(*kind, r, *at, launch).into_iter();
-                let others = if_fenced.as_ref().filter(|_| lock.is_none() && !r.early);
+                let others = if_fenced.as_ref().filter(|_| lock.is_none() && !r.early.is());
                 let if_fenced = others.and_then(|locks| locks.during(*kind, r.base));
                 let locked =
                     |access| KernelAccess { lock: lock.clone(), if_fenced: if_fenced.clone(), selection, ..access };
                 out.extend(resolved.map(locked));
             };
             // What a lock is worth before the wait is not asked.
-            match locks.as_ref().filter(|_| !r.early).map(|locks| (locks, locks.parts(*kind, r.base))) {
+            match locks.as_ref().filter(|_| !r.early.is()).map(|locks| (locks, locks.parts(*kind, r.base))) {
                 None => put(r, None),
                 Some((locks, None)) => put(r, locks.during(*kind, r.base)),
                 Some(_) if done.contains(&(*kind, r.base)) => {}
@@ -414,7 +414,13 @@ impl Analysis {
         launch: &LaunchArgs<'_>,
     ) -> SmallVec<[KernelAccess; 1]> {
         let is_bound = matches!(r.extent, Extent::Bounded { exact: false, .. });
-        let voted = is_bound && self.is_voted(kind, r.base);
+        let voted = is_bound && (r.early == Early::Asked || self.is_voted(kind, r.base));
+        // Rows that are no whole warps are divided in other places than the code has its branches.
+        let [x, y, z] = launch.block;
+        let early = match r.early {
+            Early::Surely if !x.is_multiple_of(32) && (y > 1 || z > 1) => Early::Perhaps,
+            early => early,
+        };
         let looked_up = is_bound && self.is_looked_up(kind, r.base);
         let one = |base, extent| KernelAccess {
             base,
@@ -427,7 +433,7 @@ impl Analysis {
             lock: None,
             if_fenced: None,
             selection: None,
-            early: r.early,
+            early,
             at,
         };
         let bank = self.graph.constants.as_ref();

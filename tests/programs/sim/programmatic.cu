@@ -1,7 +1,8 @@
 // Pairs of kernels of one stream, the second launched with the attribute that lets it overlap the first: forms of what
 // programs do about `griddepcontrol.wait`, after public reports of such races. A kernel that begins with `racy_`
 // touches what the kernel before it may still write or read; its twin `mended_` does not, nor does any `silent_`. A
-// `moved_` one does in machine code only, where the compiler has moved the access.
+// `moved_` one does in machine code only, where the compiler has moved the access, and a `lanes_` one does not in
+// machine code, where the lanes of a warp join behind the branch in which some of them wait.
 //   programmatic stream|capture [NAME|-PART]
 // With a name one pair only; with a part of names all but those.
 // Prints the name of each second kernel, and a hash of what the kernels left in memory.
@@ -45,6 +46,10 @@ __global__ void never_triggers(Args a) { fill(a); }
 __global__ void one_thread_triggers(Args a) {
     if (threadIdx.x == 0) trigger();
     fill(a);
+}
+__global__ void releases_early(Args a) {
+    fill(a);
+    if (threadIdx.x == 0) trigger();
 }
 // Between the first kernel and the last one of a chain.
 __global__ void waits_then_triggers(Args a) { wait(); trigger(); a.y[2 * N + index()] = 1; }
@@ -178,6 +183,46 @@ KERNEL(mended_moved) {
     a.y[i] = kept[threadIdx.x];
 }
 
+// A new kernel of a library that launches all of its kernels with the attribute (llama.cpp 23690).
+KERNEL(racy_new_kernel) {
+    for (int i = index(); i < N; i += gridDim.x * blockDim.x) a.y[i] = max(a.x[i], 0);
+}
+KERNEL(mended_new_kernel) {
+    wait();
+    for (int i = index(); i < N; i += gridDim.x * blockDim.x) a.y[i] = max(a.x[i], 0);
+}
+// The code is built for a device without the instruction, and its wait is empty there (CCCL 9134).
+template <int ARCH> __device__ __forceinline__ void wait_from_90() {
+    if constexpr (ARCH >= 900) wait();
+}
+KERNEL(racy_old_code) { int i = index(); wait_from_90<800>(); a.y[i] = a.x[i] + 1; }
+KERNEL(mended_old_code) { int i = index(); wait_from_90<900>(); a.y[i] = a.x[i] + 1; }
+// The kernel in front triggers before it stores what this one reads (TensorRT-LLM 14668).
+KERNEL(racy_published) { int i = index(); a.y[i] = a.x[i] - 1; }
+KERNEL(mended_published) { int i = index(); wait(); a.y[i] = a.x[i] - 1; }
+// Lengths of rows that are read before the wait (TensorRT-LLM 17842).
+KERNEL(racy_lengths) {
+    int i = index(), length = ((volatile int *)a.x)[blockIdx.x * THREADS];
+    wait();
+    if (threadIdx.x < length) a.y[i] = a.x[i];
+}
+KERNEL(mended_lengths) {
+    int i = index();
+    wait();
+    int length = ((volatile int *)a.x)[blockIdx.x * THREADS];
+    if (threadIdx.x < length) a.y[i] = a.x[i];
+}
+// The kernel in front triggers behind stores of its own thread, without a barrier (FlashInfer 3361: copies that are
+// under way).
+KERNEL(racy_released) { int i = index(); a.y[i] = a.x[i ^ 64]; }
+KERNEL(mended_released) { int i = index(); wait(); a.y[i] = a.x[i ^ 64]; }
+// Registered for overlapping though it does not wait: harmless as long as no kernel in front triggers (imp 1655, 1833).
+KERNEL(racy_registered) { int i = index(); a.y[i] = 3 * a.x[i]; }
+KERNEL(mended_registered) { int i = index(); a.y[i] = 3 * a.x[i]; }
+// Launched to overlap by default, and not any more (SGLang 23765).
+KERNEL(racy_by_default) { int i = index(); a.y[i] = 4 * a.x[i]; }
+KERNEL(mended_by_default) { int i = index(); a.y[i] = 4 * a.x[i]; }
+
 // Writes before the wait what the first kernel still reads, or writes.
 KERNEL(racy_overwrites) { int i = index(); a.z[i] = i; wait(); a.y[i] = a.x[i]; }
 KERNEL(mended_overwrites) { int i = index(); wait(); a.z[i] = i; a.y[i] = a.x[i]; }
@@ -204,8 +249,8 @@ KERNEL(racy_in_one_block) { int i = index(); if (blockIdx.x == 0) wait(); __sync
 KERNEL(racy_barrier_first) { int i = index(); __syncthreads(); if (threadIdx.x == 0) wait(); a.y[i] = a.x[i]; }
 KERNEL(mended_without_barrier) { int i = index(); if (threadIdx.x == 0) wait(); __syncthreads(); a.y[i] = a.x[i]; }
 KERNEL(silent_one_warp_for_all) { int i = index(); if (threadIdx.x < 32) wait(); __syncthreads(); a.y[i] = a.x[i]; }
-// Machine code for 9.0 leaves the barrier of the warp to the branch's own.
-KERNEL(warp_lane_for_warp) {
+// Machine code for 9.0 leaves the barrier of the warp to the place where the branch joins.
+KERNEL(silent_lane_for_warp) {
     int i = index();
     if (threadIdx.x % 32 == 0) wait();
     __syncwarp();
@@ -228,7 +273,7 @@ KERNEL(silent_both_branches) {
     if (i & 1) { wait(); k = 3; } else { wait(); }
     a.y[i] = k * a.x[i];
 }
-KERNEL(racy_one_branch) {
+KERNEL(lanes_one_branch) {
     int i = index(), k = 2;
     if (i & 1) { wait(); k = 3; }
     a.y[i] = k * a.x[i];
@@ -288,17 +333,22 @@ typedef void (*Kernel)(Args);
 struct Case {
     const char *name;
     Kernel second, first, between;
-    // 'm': a fill comes between; 'e': the record of an event; 'o': what is between is launched without the attribute.
+    // 'm': a fill comes between; 'e': the record of an event; 'o': what is between is launched without the attribute,
+    // 's': so is the second.
     char extra;
 };
 #define PAIR(name) {#name, name, triggers, nullptr, 0}
 #define TWINS(name) PAIR(racy_##name), PAIR(mended_##name)
 static const Case cases[] = {
     TWINS(never_waits), TWINS(compiled_out), TWINS(shape), TWINS(one_warp), TWINS(epilogue), TWINS(residual),
-    TWINS(pipelined), TWINS(moved), TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture),
+    TWINS(pipelined), TWINS(moved), TWINS(new_kernel), TWINS(old_code), TWINS(published), TWINS(lengths),
+    {"racy_released", racy_released, releases_early}, {"mended_released", mended_released, releases_early},
+    PAIR(racy_registered), {"mended_registered", mended_registered, never_triggers},
+    PAIR(racy_by_default), {"mended_by_default", mended_by_default, triggers, nullptr, 's'},
+    TWINS(overwrites), TWINS(rereads), TWINS(adds), PAIR(racy_texture),
     PAIR(moved_texture), TWINS(switched_off),
     TWINS(without_barrier), PAIR(racy_in_one_block), PAIR(racy_barrier_first), PAIR(silent_one_warp_for_all),
-    PAIR(warp_lane_for_warp), TWINS(other_half), PAIR(silent_both_branches), PAIR(racy_one_branch),
+    PAIR(silent_lane_for_warp), TWINS(other_half), PAIR(silent_both_branches), PAIR(lanes_one_branch),
     PAIR(silent_called), PAIR(silent_first_turn), PAIR(racy_second_turn), PAIR(silent_leaves_first),
     PAIR(silent_prefetches), PAIR(silent_weights), PAIR(silent_own), PAIR(silent_shared),
     {"racy_one_trigger", racy_one_trigger, one_thread_triggers},
@@ -351,7 +401,7 @@ int main(int argc, char **argv) {
         if (one.between) launch(one.between, a, stream, one.extra != 'o');
         if (one.extra == 'm') CHECK(cudaMemsetAsync(other, 0, 64, stream));
         if (one.extra == 'e') CHECK(cudaEventRecord(event, stream));
-        launch(one.second, a, stream, true);
+        launch(one.second, a, stream, one.extra != 's');
         if (captures) {
             cudaGraph_t graph;
             cudaGraphExec_t exec;

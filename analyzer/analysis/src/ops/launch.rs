@@ -49,10 +49,17 @@ pub(super) fn launch(
         None => Dependence::ORDERED,
     };
     let overlap = if dependence.waits { memory::Overlap::No } else { memory::Overlap::NeverWaits };
-    let context = OpContext { overlap, ..context };
+    let overlap_in_doubt = match node {
+        Some((graph, node)) => graph.begins_in_doubt(node),
+        None => state.overlaps_in_doubt.contains(&stream),
+    };
+    let context = OpContext { overlap, overlap_in_doubt, ..context };
+    let triggers_by_launch = node.is_none() && note_triggers(state, facts, stream, kernel, l);
     // What is made before the wait has another order than the rest, which no replay knows.
     let begins_early = dependence.accesses_early && state.ordering.view_before_wait(context.epoch, node).is_some();
     let plain = !begins_early
+        && !triggers_by_launch
+        && !overlap_in_doubt
         && state.is_plain()
         && state.exact.measuring.as_ref().is_none_or(|measuring| measuring.settle.has(class));
     if plain && launch_repeated(state, facts, stream, &key, l, &context, node) {
@@ -233,10 +240,50 @@ pub(crate) fn overlap(state: &mut ProcessState, facts: &mut ProcessFacts, op: &O
             }
             let before = state.ordering.kernel_before(stream);
             let mut of = |kernel| facts.code.dependence(kernel, facts.names.kernel(kernel), arch);
-            Some(Overlap { before: before.map_or(Opens::AtOnce, |before| of(before).opens), waits: of(kernel).waits })
+            let waits = of(kernel).waits;
+            let Some(before) = before else {
+                state.overlaps_in_doubt.remove(&stream);
+                return Some(Overlap { before: Opens::AtOnce, waits });
+            };
+            let known = state.triggers.get(&stream).filter(|(kernel, _)| *kernel == before);
+            let known = known.map_or_else(|| of(before), |(_, known)| *known);
+            // What began beside others may hand that on to what begins beside it.
+            let is_open =
+                !known.opens_surely || known.opens != Opens::Never && state.overlaps_in_doubt.contains(&stream);
+            match is_open {
+                true => state.overlaps_in_doubt.insert(stream),
+                false => state.overlaps_in_doubt.remove(&stream),
+            };
+            Some(Overlap { before: known.opens, waits })
+        }
+        Op::Launch { stream, .. } => {
+            state.overlaps_in_doubt.remove(&stream);
+            None
         }
         _ => None,
     }
+}
+
+/// Notes what a launch does about dependent ones, if that is decided by the launch. False: the code
+/// decides it.
+fn note_triggers(
+    state: &mut ProcessState,
+    facts: &mut ProcessFacts,
+    stream: StreamId,
+    kernel: KernelId,
+    l: &Launch<'_>,
+) -> bool {
+    let arch = facts.arch(&state.streams, stream);
+    if !has_programmatic_launches(arch) {
+        return false;
+    }
+    let def = facts.names.kernel(kernel);
+    if !facts.code.triggers_by_launch(kernel, def, arch) {
+        return false;
+    }
+    let does = facts.code.dependence_in((kernel, def, arch), l);
+    state.triggers.insert(stream, (kernel, does));
+    true
 }
 
 /// Replays a launch that was made before and finds its memory where it was. False: it is a new

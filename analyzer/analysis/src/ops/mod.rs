@@ -165,8 +165,8 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
                 state.coverage.count_overlap(arch);
             }
             // A kernel is not looked at before the device is known, because that is cached.
-            let dependence = |kernel| match order::has_programmatic_launches(arch) {
-                true => code.dependence(kernel, names.kernel(kernel), arch),
+            let dependence = |kernel, launch: &Launch<'_>| match order::has_programmatic_launches(arch) {
+                true => code.dependence_in((kernel, names.kernel(kernel), arch), launch),
                 false => Dependence::ORDERED,
             };
             let known = state.graphs.node(op, dependence);

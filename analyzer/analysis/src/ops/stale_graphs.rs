@@ -83,6 +83,7 @@ pub(super) fn launched(
             graph: Some((stream, origin.stack)),
             is_conditional: node.is_conditional,
             overlap: Overlap::No,
+            overlap_in_doubt: false,
             region: state.submissions.regions.current(origin.thread),
         };
         // Where a device reaches all memory of the host, unregistering takes nothing away.

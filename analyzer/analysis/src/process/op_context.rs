@@ -18,6 +18,8 @@ pub(crate) struct OpContext {
     pub(crate) is_conditional: bool,
     /// Whether it is a kernel that may run beside the work it depends on, and never waits for it.
     pub(crate) overlap: Overlap,
+    /// See [`Site::overlap_in_doubt`].
+    pub(crate) overlap_in_doubt: bool,
     /// The NVTX region that the thread is in.
     pub(crate) region: Region,
 }
@@ -43,6 +45,7 @@ impl OpContext {
             texels: false,
             conditional: self.is_conditional,
             overlap: self.overlap,
+            overlap_in_doubt: self.overlap_in_doubt,
         }
     }
 }

@@ -16,6 +16,7 @@ use detect::exact::confirm;
 use detect::findings::Findings;
 use detect::host_watch::HostWatches;
 use detect::inside::InsideRaces;
+use detect::launches::dependence::Dependence;
 use detect::memory::{Allocations, Cause};
 use detect::race::{self, Race};
 use detect::stale_graphs::StaleGraphs;
@@ -27,8 +28,8 @@ use detect::state::names::Names;
 use detect::state::regions::Regions;
 use detect::state::streams::Streams;
 use order::{Overlap, Policy};
-use rustc_hash::FxHashMap;
-use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, ThreadId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, StreamId, ThreadId};
 
 /// The state of one process in one pass over its records.
 pub(crate) struct ProcessState {
@@ -64,6 +65,12 @@ pub(crate) struct ProcessState {
     pub(crate) has_host_edges: bool,
     /// The program has switched checking off for now.
     pub(crate) paused: bool,
+    /// Of kernels of which the launch decides whether they let dependent ones begin: what the last
+    /// launch on a stream does about that.
+    pub(crate) triggers: FxHashMap<StreamId, (KernelId, Dependence)>,
+    /// The streams on which the last kernel may not have begun beside the one before it, though it
+    /// counts as having done so.
+    pub(crate) overlaps_in_doubt: FxHashSet<StreamId>,
     /// Whether the process shares memory or events with others.
     pub(crate) shares: bool,
     /// The current op launches a kernel that may wait for kernels of other processes.
@@ -98,6 +105,8 @@ impl ProcessState {
             system_memory: false,
             has_host_edges: false,
             paused: false,
+            triggers: FxHashMap::default(),
+            overlaps_in_doubt: FxHashSet::default(),
             shares: false,
             signals: false,
             gaps: Gaps::default(),

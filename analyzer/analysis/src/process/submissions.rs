@@ -70,7 +70,7 @@ impl Submissions {
     #[inline(always)]
     pub(crate) fn context(&self, origin: &Origin, epoch: Epoch) -> OpContext {
         let region = self.regions.current(origin.thread);
-        let (graph, is_conditional, overlap) = (None, false, Overlap::No);
-        OpContext { origin: *origin, epoch, graph, is_conditional, overlap, region }
+        let (graph, is_conditional, overlap, overlap_in_doubt) = (None, false, Overlap::No, false);
+        OpContext { origin: *origin, epoch, graph, is_conditional, overlap, overlap_in_doubt, region }
     }
 }

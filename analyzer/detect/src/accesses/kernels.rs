@@ -8,7 +8,7 @@ use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Held
 use crate::memory::allocations::{Home, Location};
 use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
 use device_code::tensor_map::{self, Tensor};
-use kernels::LockRole;
+use kernels::{Early, LockRole};
 use trace::{ImageId, MemoryKind, Region};
 
 /// Maximum number of words of a pointer table that are looked up for one access.
@@ -35,17 +35,18 @@ impl Work<'_, '_> {
             }
             false => Vec::new(),
         };
-        let (view, overlap) = (self.view, self.site.overlap);
+        let (view, overlap, in_doubt) = (self.view, self.site.overlap, self.site.overlap_in_doubt);
         // What comes before the wait is first: an access behind it, which is ordered, would take
         // the place of others at its bytes, with which those in front of it are not ordered.
         for (early, write) in [(true, false), (true, true), (false, false), (false, true)] {
             let parts = self.before_wait.is_some();
-            let of_turn = |e: &&Effect| e.kind.writes() == write && (parts && e.early) == early;
+            let of_turn = |e: &&Effect| e.kind.writes() == write && (parts && e.early.is()) == early;
             for effect in evaluated.effects.iter().filter(of_turn) {
                 if let Some(before_wait) = self.before_wait.filter(|_| early) {
                     (self.view, self.site.overlap) = (before_wait, Overlap::BeforeWait);
+                    self.site.overlap_in_doubt = in_doubt || effect.early == Early::Perhaps;
                 } else {
-                    (self.view, self.site.overlap) = (view, overlap);
+                    (self.view, self.site.overlap, self.site.overlap_in_doubt) = (view, overlap, in_doubt);
                 }
                 match &effect.base {
                     EffectBase::PointerTable(_) | EffectBase::VariableTable(_) => {
@@ -78,7 +79,7 @@ impl Work<'_, '_> {
                 }
             }
         }
-        (self.view, self.site.overlap) = (view, overlap);
+        (self.view, self.site.overlap, self.site.overlap_in_doubt) = (view, overlap, in_doubt);
         let lost = |e: &Effect| match e.base {
             EffectBase::Unknown => true,
             _ => e.is_through_table() && !tables.iter().any(|t| std::ptr::eq(t.0, e)),

@@ -5,6 +5,7 @@
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim, Pieces};
+use kernels::Early;
 use trace::{ExactRun, exact_kind};
 
 /// The direction of a run.
@@ -71,7 +72,14 @@ pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Alloc
         let is_word = |base: &EffectBase| matches!(base, EffectBase::Param(..) | EffectBase::Maybe(..));
         let mut others =
             predicted.effects.iter().filter(|known| known.kind == kind && !is_word(&known.base)).peekable();
-        effect.early = others.peek().is_some() && others.all(|known| known.early);
+        // Who asked whom in a warp, the bytes do not say.
+        let latest = others.peek().is_some().then(|| {
+            others.try_fold(Early::Surely, |latest, known| {
+                let early = if known.early == Early::Asked { Early::Perhaps } else { known.early };
+                early.is().then_some(latest.max(early))
+            })
+        });
+        effect.early = latest.flatten().unwrap_or_default();
     }
 }
 
@@ -95,7 +103,7 @@ pub fn before_wait(predicted: &Evaluated, measured: &Evaluated) -> Evaluated {
         })
     };
     let is_word = |base: &EffectBase| matches!(base, EffectBase::Param(..) | EffectBase::Maybe(..));
-    let early = predicted.effects.iter().filter(|effect| effect.early && is_word(&effect.base));
+    let early = predicted.effects.iter().filter(|effect| effect.early.is() && is_word(&effect.base));
     let effects = early.filter(|effect| is_touched(effect)).cloned().collect();
     Evaluated { effects, knowledge: Knowledge::Exact, indirect: false, exact: false, gap: None, indirect_gap: None }
 }

@@ -70,6 +70,23 @@ impl LaunchEvaluator {
         self.kernel(id, def, arch).as_ref().map_or(Dependence::UNKNOWN, |code| code.dependency().into())
     }
 
+    /// Whether the launch decides whether a kernel lets dependent ones begin.
+    pub fn triggers_by_launch(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
+        self.kernel(id, def, arch).as_ref().is_ok_and(|code| code.dependency().triggers_by_launch)
+    }
+
+    /// The same of one launch, which may decide whether the kernel triggers.
+    pub fn dependence_in(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        launch: &Launch<'_>,
+    ) -> Dependence {
+        let Ok(code) = self.kernel(id, def, arch).as_ref() else { return Dependence::UNKNOWN };
+        let dependency = code.dependency();
+        let known = Dependence::from(dependency);
+        if dependency.triggers_by_launch { known.of_launch(code.triggering(launch)) } else { known }
+    }
+
     /// Whether a kernel may communicate with kernels of other processes while it runs. A kernel
     /// without readable code may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {

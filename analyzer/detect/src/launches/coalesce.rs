@@ -21,6 +21,7 @@
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
+use kernels::Early;
 use smallvec::SmallVec;
 
 /// Rounds of uniting. A union has fewer repetitions than its parts, so it may join up with bounds
@@ -35,7 +36,7 @@ struct Bound {
     constant: bool,
     voted: bool,
     looked_up: bool,
-    early: bool,
+    early: Early,
     dims: SmallVec<[Dim; 3]>,
     start: u64,
     end: u64,
@@ -63,8 +64,8 @@ impl Bound {
         self.dims = extent.dims().into();
     }
 
-    fn family(&self) -> (usize, AccessKind, [bool; 4], &[Dim]) {
-        (self.base, self.kind, [self.constant, self.voted, self.looked_up, self.early], &self.dims)
+    fn family(&self) -> (usize, AccessKind, ([bool; 3], Early), &[Dim]) {
+        (self.base, self.kind, ([self.constant, self.voted, self.looked_up], self.early), &self.dims)
     }
 
     /// Absorbs the next bound, if its run joins up.

@@ -9,7 +9,7 @@ use crate::launches::coalesce::unite;
 use crate::launches::kernel_code::KernelCode;
 use crate::memory::{AccessKind, Dim, Extent, Pieces, Precision};
 use crate::state::names::KernelDef;
-use kernels::{Gap, LockRole, Reason, Selection, Tiles};
+use kernels::{Early, Gap, LockRole, Reason, Selection, Tiles};
 use std::sync::Arc;
 use trace::LaunchShape;
 
@@ -191,9 +191,9 @@ pub struct Effect {
     pub(crate) if_fenced: Option<HeldLock>,
     /// The words in memory that decide which threads make it.
     pub(crate) selection: Option<Selection>,
-    /// Made by threads that have not waited for the grids that the kernel depends on, though the
-    /// kernel waits for them.
-    pub early: bool,
+    /// Whether it is made by threads that have not waited for the grids that the kernel depends on,
+    /// though the kernel waits for them.
+    pub early: Early,
     /// Measured, and by nothing that its launch did may the host know that it is over.
     pub(crate) untold: bool,
 }
@@ -201,7 +201,7 @@ pub struct Effect {
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
-        let (constant, voted, looked_up, early, untold) = (false, false, false, false, false);
+        let (constant, voted, looked_up, early, untold) = (false, false, false, Early::No, false);
         let (at, why, lock, if_fenced, selection) = (0, None, None, None, None);
         Self { base, kind, bytes, at, why, constant, voted, looked_up, lock, if_fenced, selection, early, untold }
     }

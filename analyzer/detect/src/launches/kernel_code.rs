@@ -7,7 +7,7 @@
 use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::AccessKind;
-use kernels::{Dependency, Gap, Loss};
+use kernels::{Dependency, Gap, Loss, Triggering};
 use trace::{ImageId, Op};
 
 /// The analysed code of a kernel.
@@ -50,6 +50,11 @@ pub trait KernelCode: Send {
     }
     /// What the kernel does about programmatic dependent launch.
     fn dependency(&self) -> Dependency;
+    /// Of a kernel of which the launch decides it: which of its blocks let dependent grids begin.
+    fn triggering(&self, launch: &Launch<'_>) -> Triggering {
+        let _ = launch;
+        Triggering::Some
+    }
     /// Its waits for the grids it depends on, as [`Effect::at`] counts.
     fn waits(&self) -> Vec<u32> {
         Vec::new()

@@ -91,6 +91,16 @@ impl KernelCode for KnownKernel {
         self.summary.dependency()
     }
 
+    fn triggering(&self, l: &Launch<'_>) -> kernels::Triggering {
+        if l.shape.flags & trace::launch_flags::PARAMS_UNKNOWN != 0 {
+            return kernels::Triggering::Some;
+        }
+        let moved = self.layout.for_code(l.params);
+        let l = Launch { shape: l.shape, params: moved.as_deref().unwrap_or(l.params) };
+        let asked = || self.summary.triggering(&launch_args(&l));
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or(kernels::Triggering::Some)
+    }
+
     fn signals(&self) -> bool {
         self.summary.has_system_fence()
     }
@@ -125,6 +135,13 @@ impl KernelCode for KnownKernel {
     }
 }
 
+/// A launch, as the analysis of kernels gets it.
+fn launch_args<'a>(l: &Launch<'a>) -> LaunchArgs<'a> {
+    let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+    let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+    LaunchArgs { grid, block, cluster, shared, params: l.params }
+}
+
 /// A kind of access, as detection names it.
 fn kind_of(kind: kernels::AccessKind) -> AccessKind {
     match kind {
@@ -143,9 +160,7 @@ impl KnownKernel {
 
     /// Evaluates a launch whose parameters lie where the code has them.
     fn evaluate_code(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
-        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
-        let args = LaunchArgs { grid, block, cluster, shared, params: l.params };
+        let args = launch_args(l);
         let mut accesses = Vec::new();
         let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
         if catch_unwind(evaluated).is_err() {

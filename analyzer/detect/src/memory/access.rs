@@ -148,6 +148,9 @@ pub struct Site {
     pub conditional: bool,
     /// Whether the kernel may run beside the work it depends on when it makes it.
     pub overlap: Overlap,
+    /// Whether it is not known that it does: something may have handed on to it that others have
+    /// waited, or the kernel in front may not let it begin in this launch.
+    pub overlap_in_doubt: bool,
 }
 
 /// How an access of a kernel comes to be made beside the work that the kernel depends on
@@ -184,6 +187,7 @@ impl Site {
             texels: false,
             conditional: false,
             overlap: Overlap::No,
+            overlap_in_doubt: false,
         }
     }
 }

@@ -9,9 +9,10 @@
 //! little for the long and narrow graphs that programs record.
 
 use crate::launches::dependence::Dependence;
+use crate::launches::effects::Launch;
 use crate::state::op_site::OpSite;
 use order::Opens;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -46,8 +47,9 @@ pub struct Node {
     /// Of a kernel with a dependency on the trigger or the start of a node: whether it waits for
     /// such nodes (`griddepcontrol.wait`). Others wait for all by themselves.
     dependence: Dependence,
-    /// When it lets such nodes begin that depend on its trigger.
+    /// When it lets such nodes begin that depend on its trigger, and whether that is known.
     opens: Opens,
+    opens_surely: bool,
     dependencies: Vec<Dependency>,
     /// Whether it is in a body of a conditional node, which may leave it out.
     pub is_conditional: bool,
@@ -109,6 +111,8 @@ pub struct Inner {
     chains: usize,
     /// The same clocks at which nodes begin that wait for some of their dependencies themselves.
     begins: FxHashMap<u32, Vec<u32>>,
+    /// Nodes of which it is not known that those they depend on let them begin so early.
+    doubtful: FxHashSet<u32>,
 }
 
 impl Inner {
@@ -181,6 +185,11 @@ impl Graph {
     pub(crate) fn begins_early(&self, node: u32) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.begins.contains_key(&node))
             && self.node(node).is_some_and(|node| node.dependence.accesses_early)
+    }
+
+    /// Whether it is not known that a node may begin before the end of those it depends on.
+    pub fn begins_in_doubt(&self, node: u32) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.doubtful.contains(&node))
     }
 
     /// What a node does about the nodes that it may overlap.
@@ -313,6 +322,13 @@ impl Graph {
             let edges = edges[i as usize].iter().filter(|d| (d.from as usize) < n);
             let mut clock = vec![0; inner.chains];
             let mut begin = clock.clone();
+            let in_doubt = |d: &Dependency| {
+                let is_open = d.port == PORT_TRIGGERED && !self.nodes[d.from as usize].opens_surely;
+                d.port != 0 && (is_open || inner.doubtful.contains(&d.from))
+            };
+            if edges.clone().any(in_doubt) {
+                inner.doubtful.insert(i);
+            }
             for d in edges.clone() {
                 inner.join(&mut clock, d.from, late.get(&d.from));
                 match d.port {
@@ -369,7 +385,7 @@ impl Graphs {
 
     /// Defines a node, or defines it again. `of`: what a kernel does about programmatic
     /// dependencies. False: its graph is unknown.
-    pub fn node(&mut self, op: &Op<'_>, mut of: impl FnMut(KernelId) -> Dependence) -> bool {
+    pub fn node(&mut self, op: &Op<'_>, mut of: impl FnMut(KernelId, &Launch<'_>) -> Dependence) -> bool {
         let Op::GraphNode { exec, index, stack, call, enabled, dependencies, tag, body } = *op else { return false };
         let Some(graph) = self.execs.get_mut(&exec) else { return false };
         let index = index as usize;
@@ -382,17 +398,20 @@ impl Graphs {
             graph.nodes.resize_with(index + 1, Node::default);
         }
         let dependencies: Vec<Dependency> = dependencies.iter().collect();
-        let kernel = match Op::decode(tag, body) {
-            Ok(Op::Launch { kernel, .. }) if dependencies.iter().any(|d| d.port != 0) => Some(kernel),
+        let launch = match Op::decode(tag, body) {
+            Ok(Op::Launch { kernel, shape, params, .. }) if dependencies.iter().any(|d| d.port != 0) => {
+                Some((kernel, Launch { shape, params }))
+            }
             _ => None,
         };
         for before in dependencies.iter().filter(|d| d.port == PORT_TRIGGERED && d.from as usize != index) {
             let Some(node) = graph.nodes.get_mut(before.from as usize) else { continue };
-            if let Ok(Op::Launch { kernel, .. }) = Op::decode(node.tag, &node.body) {
-                node.opens = of(kernel).opens;
+            if let Ok(Op::Launch { kernel, shape, params, .. }) = Op::decode(node.tag, &node.body) {
+                let known = of(kernel, &Launch { shape, params });
+                (node.opens, node.opens_surely) = (known.opens, known.opens_surely);
             }
         }
-        let dependence = kernel.map_or(Dependence::ORDERED, of);
+        let dependence = launch.map_or(Dependence::ORDERED, |(kernel, launch)| of(kernel, &launch));
         let known = &mut graph.nodes[index];
         let is_same = known.dependencies == dependencies && known.stack == stack;
         // Another kernel may be let in at another time.
@@ -403,10 +422,21 @@ impl Graphs {
         graph.is_replanned &= is_same;
         let added = if is_same { std::mem::take(&mut known.added) } else { Vec::new() };
         let (parts, is_conditional, body) = (std::mem::take(&mut known.parts), known.is_conditional, body.to_vec());
-        let opens = Opens::AtOnce;
-        let node =
-            Node { stack, call, enabled, dependence, opens, dependencies, is_conditional, added, parts, tag, body };
-        *known = node;
+        let (opens, opens_surely) = (Opens::AtOnce, false);
+        *known = Node {
+            stack,
+            call,
+            enabled,
+            dependence,
+            opens,
+            opens_surely,
+            dependencies,
+            is_conditional,
+            added,
+            parts,
+            tag,
+            body,
+        };
         true
     }
 

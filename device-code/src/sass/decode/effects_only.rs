@@ -100,7 +100,12 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
             i.pdst[0] = w.p(81, false);
             (Control, File::R, one)
         }
-        0x11d if matches!(w.opcode, 0x31d | 0x51d | 0x91d | 0xb1d) => return Some(Opcode::Other(OtherKind::Barrier)),
+        // The number is at 54..58 where it is no register, what it does at 77..79: wait, arrive, or
+        // reduce.
+        0x11d if matches!(w.opcode, 0x31d | 0x51d | 0x91d | 0xb1d) => {
+            let number = matches!(w.opcode, 0x91d | 0xb1d).then(|| w.b(54, 58) as u8);
+            return Some(Opcode::Other(OtherKind::Barrier { number, arrives: w.b(77, 79) == 1 }));
+        }
         // MEMBAR: scope 0 is CTA, 2 GPU, 3 SYS (sm_75 to sm_120, from `nvdisasm`).
         0x192 if w.opcode == 0x992 => return Some(Opcode::Other(OtherKind::Fence { device: w.b(76, 78) >= 2 })),
         // Nothing written: PMTRIG NOP DEPBAR NANOSLEEP BPT ERRBAR LDGDEPBAR

@@ -50,7 +50,7 @@ mod tile_set;
 mod walk;
 
 use crate::Extent;
-use crate::effects::LaunchArgs;
+use crate::effects::{Early, LaunchArgs};
 use crate::ir::{AccessKind, Reason};
 use crate::ranges::analysis::Analysis;
 use crate::ranges::domain::byte_set::ByteSet;
@@ -73,7 +73,7 @@ const MAX_SETS: usize = 1024;
 
 /// The accesses of one direction through one base; `None`: all of the direction, because an
 /// evaluation did not find the base of some. And whether they are those before the wait.
-type Group = (AccessKind, Option<SymbolicBase>, bool);
+type Group = (AccessKind, Option<SymbolicBase>, Early);
 
 /// One entry of a result.
 type Entry = (AccessKind, ReachedBytes<Extent>, u32);
@@ -176,7 +176,7 @@ impl Analysis {
 
     /// The directions, before or behind the wait, in which tiles of maps among the parameters are
     /// not exact.
-    fn wanted_tiles(&self, found: &EvaluatedAccesses<Extent>) -> Vec<(AccessKind, bool)> {
+    fn wanted_tiles(&self, found: &EvaluatedAccesses<Extent>) -> Vec<(AccessKind, Early)> {
         let mut wanted = Vec::new();
         for (kind, r, _) in found {
             let open = r.tiles.as_ref().is_some_and(|t| match r.base {
@@ -191,7 +191,7 @@ impl Analysis {
     }
 
     /// The tiles that all copies by tensor map of a direction take; `None`: not all are known.
-    fn tiles(&self, kind: AccessKind, early: bool, touched: &Touched) -> Option<Vec<Entry>> {
+    fn tiles(&self, kind: AccessKind, early: Early, touched: &Touched) -> Option<Vec<Entry>> {
         // (A map has one number of axes; a copy that names another is bounded by the tensor.)
         let mut maps: BTreeMap<(u16, usize), (TileSet, u32)> = BTreeMap::new();
         for (k, a) in self.graph.accesses.iter().enumerate().filter(|(_, a)| (a.kind, a.early) == (kind, early)) {

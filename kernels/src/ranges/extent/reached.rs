@@ -3,7 +3,7 @@
 //! Owns the types that pass between the files of this folder, `analysis` and `memo`. No rules.
 
 use super::delinearization::Delinearized;
-use crate::effects::{Extent, Tiles};
+use crate::effects::{Early, Extent, Tiles};
 use crate::ir::{AccessKind, BlockId};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::constraints::ConstraintSet;
@@ -31,7 +31,7 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     /// See [`crate::KernelAccess::several`].
     pub(crate) several: bool,
     /// See [`crate::KernelAccess::early`].
-    pub(crate) early: bool,
+    pub(crate) early: Early,
     pub(crate) extent: E,
     /// The same bytes, more precisely.
     pub(crate) delinearized: Option<Box<Delinearized>>,
@@ -41,11 +41,11 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
 
 impl<E> ReachedBytes<E> {
     pub(crate) fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
-        ReachedBytes { base, several, early: false, extent, delinearized: None, tiles: None }
+        ReachedBytes { base, several, early: Early::No, extent, delinearized: None, tiles: None }
     }
 
     /// The same, before or behind the wait.
-    pub(crate) fn made(self, early: bool) -> ReachedBytes<E> {
+    pub(crate) fn made(self, early: Early) -> ReachedBytes<E> {
         ReachedBytes { early, ..self }
     }
 

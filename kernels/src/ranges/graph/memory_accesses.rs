@@ -40,7 +40,7 @@ pub(crate) fn access(builder: &mut Builder<'_>, b: u32, i: u32, inst: &Inst, m: 
         builder.g.swaps.push(Swap { access: builder.g.accesses.len() as u32, compared, stored });
     }
     let block = BlockId(b);
-    let early = builder.ssa.f.waited_from.is_some_and(|from| b < from);
+    let early = builder.ssa.f.before_wait.get(b as usize).copied().unwrap_or_default();
     builder.g.accesses.push(Access { block, kind: m.kind, bytes: m.bytes, target, guard, at: inst.at, early });
 }
 

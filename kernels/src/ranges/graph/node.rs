@@ -3,6 +3,7 @@
 //! Owns the data only. `build` makes nodes, `eval` gives them values. The graph is written to disk
 //! with its summary.
 
+use crate::effects::Early;
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Pure, Reason, Special, SymbolId, Sync};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -228,7 +229,7 @@ pub(crate) struct Access {
     /// Where in the code (byte offset, or line of PTX).
     pub(crate) at: u32,
     /// Made before the thread has waited: see [`crate::KernelAccess::early`].
-    pub(crate) early: bool,
+    pub(crate) early: Early,
 }
 
 impl Access {

@@ -11,7 +11,7 @@ use super::kept_evaluations::KeptEvaluations;
 use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
-use crate::effects::{AccessKind, LaunchArgs, Tiles};
+use crate::effects::{AccessKind, Early, LaunchArgs, Tiles};
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
@@ -70,7 +70,7 @@ type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>
 
 /// Direction, base, whether it is one of several and whether it is before the wait, bytes, tiles,
 /// place.
-type PackedAccess = (AccessKind, SymbolicBase, (bool, bool), Extent, Option<Box<Tiles>>, u32);
+type PackedAccess = (AccessKind, SymbolicBase, (bool, Early), Extent, Option<Box<Tiles>>, u32);
 
 /// What is kept of one kernel.
 #[derive(Debug, Default)]

@@ -103,7 +103,9 @@ pub(super) fn control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> 
             t.emit(build::InvalidateCaches {});
         }
         Opcode::CacheCtl => t.emit(build::Nothing {}),
-        Opcode::Other(OtherKind::Control | OtherKind::Barrier | OtherKind::Fence { .. }) => return other_control(i, t),
+        Opcode::Other(OtherKind::Control | OtherKind::Barrier { .. } | OtherKind::Fence { .. }) => {
+            return other_control(i, t);
+        }
         _ => return Ok(false),
     }
     Ok(true)

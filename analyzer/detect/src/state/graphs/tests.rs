@@ -32,7 +32,7 @@ fn graph_of(edges: &[(u32, u32, u32)], n: u32, waits: bool) -> Graph {
                 tag: launch.tag(),
                 body: &body[..len],
             },
-            |_| Dependence { waits, ..Dependence::UNKNOWN }
+            |_, _| Dependence { waits, ..Dependence::UNKNOWN }
         ));
     }
     graphs.take(exec).expect("defined")
@@ -108,7 +108,7 @@ const MEASURED: &str = include_str!("../../../../../tests/gpu/programs/programma
 /// attribute.
 fn chain(form: &str, port: u32) -> Graph {
     let kernels: Vec<&str> = form.split(' ').collect();
-    let of = |KernelId(at): KernelId| {
+    let of = |KernelId(at): KernelId, _: &Launch<'_>| {
         let steps = kernels[at as usize];
         let wait = steps.find('w').unwrap_or(steps.len());
         let opens = match steps.find(['t', 'u']) {
@@ -116,7 +116,7 @@ fn chain(form: &str, port: u32) -> Graph {
             Some(trigger) if trigger > wait => Opens::AfterWait,
             Some(_) => Opens::AtOnce,
         };
-        Dependence { waits: steps.contains(['w', 's']), accesses_early: true, opens }
+        Dependence { waits: steps.contains(['w', 's']), accesses_early: true, opens, opens_surely: true }
     };
     let mut graphs = Graphs::default();
     let exec = GraphExecId(1);
