@@ -69,7 +69,10 @@ fn what_is_wrong_is_said_in_one_line() {
         ("check --sim t", "check does not take '--sim'; run, hunt and record do"),
         ("check --no-stacks t", "check does not take '--no-stacks'; run, hunt and record do"),
         ("dump --pedantic t", "dump does not take '--pedantic'; run, hunt and check do"),
-        ("record -o t --json r ./a", "record does not take '--json'; run, hunt, check, excess and memory do; diff, dump and explain take it without a file"),
+        (
+            "record -o t --json r ./a",
+            "record does not take '--json'; run, hunt, check, excess and memory do; diff, dump and explain take it without a file",
+        ),
         ("--latent --host-order threads ./a", "--latent and --host-order threads exclude each other"),
         ("--symbol-path /nosuch ./a", "--symbol-path: there is no folder '/nosuch'"),
         ("--ring-mib 0 ./a", "option 'ring-mib' takes a number from 1 to 4096, not '0'"),
@@ -82,7 +85,10 @@ fn what_is_wrong_is_said_in_one_line() {
         ("check --only x t", "check does not take '--only'; hunt does"),
         ("hunt --timeout abc d", "'abc' is no value of '--timeout': a whole number is wanted"),
         ("hunt --timeout 0 d", "'0' is no value of '--timeout': a number from 1 to 1000000 is wanted"),
-        ("doctor --json x", "doctor does not take '--json'; run, hunt, check, excess and memory do; diff, dump and explain take it without a file"),
+        (
+            "doctor --json x",
+            "doctor does not take '--json'; run, hunt, check, excess and memory do; diff, dump and explain take it without a file",
+        ),
         ("init --quiet", "init does not take '--quiet'; run, hunt, record, check and diff do"),
         ("--config= ./a", "option '--config' needs a value"),
         ("--policy strict ./a", "option 'policy' takes observed or documented, not 'strict'"),

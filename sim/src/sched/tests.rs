@@ -1,6 +1,7 @@
 //! Tests that what CUDA orders is never reversed, and that what it leaves open happens both ways.
 
 use super::*;
+use std::sync::atomic::Ordering;
 
 fn scheduler(options: &str) -> &'static Scheduler {
     Box::leak(Box::new(Scheduler::new(Config::parse(options).unwrap())))

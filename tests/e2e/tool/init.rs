@@ -107,7 +107,8 @@ fn the_commands_are_those_of_the_projects_files() {
         let ended = init(&project, &["--ci", "github"]);
         assert_eq!(ended.code(), Some(0), "{}", ended.err);
         let job = read(&project, ".github/workflows/streamsan.yml");
-        let holds = |key: &str, command: &str| job.lines().any(|line| line.trim().starts_with(&format!("{key}: \"{command}")));
+        let holds =
+            |key: &str, command: &str| job.lines().any(|line| line.trim().starts_with(&format!("{key}: \"{command}")));
         assert!(holds("run", build) && holds("command", check), "{file}: {text}: {job}");
         assert!(ended.out.contains(&format!("try    streamsan --sim {check}")), "{}", ended.out);
     }
