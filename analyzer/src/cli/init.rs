@@ -12,7 +12,8 @@ pub(crate) struct InitArgs {
     /// The CI system whose job to write [default: those whose files the project has]
     #[arg(long, value_name = "github|gitlab|none", value_enum)]
     ci: Option<Ci>,
-    /// The command that GitHub's job builds the project with [default: what its files show, else make]
+    /// The command that GitHub's job builds the project with [default: what its files show, else
+    /// make]
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
     /// The command that the job checks [default: the project's tests as its files show them, else

@@ -1,16 +1,14 @@
 //! The form that kernels are executed in: instructions with register slots, and the tables around
 //! them.
 
-mod builtin;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use self::builtin::{Builtin, RuntimeCall};
 use super::warp::Warp;
 use crate::interface::{CompileError, ParamInfo};
 use crate::observed_order::ProgramOrder;
+pub(crate) use crate::operations::builtins::{Builtin, RuntimeCall};
 use crate::operations::encoding::Fields;
 use crate::operations::table::for_each_operation;
 pub use crate::operations::values::{

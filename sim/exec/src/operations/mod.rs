@@ -2,6 +2,7 @@
 //! does, and which operands it has. Owns no knowledge of single operations: that is in `table`.
 
 pub(crate) mod build;
+pub(crate) mod builtins;
 pub(crate) mod encoding;
 pub mod operands;
 pub(crate) mod table;
