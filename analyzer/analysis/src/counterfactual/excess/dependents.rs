@@ -260,7 +260,7 @@ fn waits_in(first: &mut Analysis, uses: &Uses, kernel: KernelId) -> bool {
 fn is_silent_without(first: &mut Analysis, records: &mut dyn Records, kernels: &FxHashSet<KernelId>) -> Option<bool> {
     let mut trial = Trial::without_grid_waits(first, kernels.clone());
     let read = records.each(&mut |bytes| trial.feed_encoded(bytes));
-    let is_silent = trial.is_silent();
+    let is_silent = trial.ends_silent();
     read.then_some(is_silent)
 }
 

@@ -69,7 +69,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Ends a trial in which nothing may race: whether nothing does.
-    pub(super) fn is_silent(mut self) -> bool {
+    pub(super) fn ends_silent(mut self) -> bool {
         self.complete();
         let state = &self.pass.state;
         !state.findings.judged_so_far(|_| true) && state.findings.dropped() == 0 && state.memory.forgotten() == 0
