@@ -60,8 +60,8 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// A trial in which these kernels do not wait for the grids they depend on. Its findings are all
-    /// that may race then, also what is weak.
+    /// A trial in which these kernels do not wait for the grids they depend on. Its findings are
+    /// all that may race then, also what is weak.
     pub(super) fn without_grid_waits(first: &'a mut Analysis, kernels: FxHashSet<KernelId>) -> Self {
         let trial = Self::with_waits(first, Replan::default());
         trial.facts.code.suppose_without_wait(kernels);
