@@ -21,6 +21,7 @@ mod escape;
 mod escaped_work;
 mod exact;
 mod excess;
+mod excess_dependents;
 mod excess_graphs;
 mod excess_graphs_property;
 mod excess_property;

@@ -10,7 +10,7 @@ use crate::effects::{
 };
 use crate::ir::cfg::Cfg;
 use crate::ir::grid_wait::triggers;
-use crate::ir::{KernelIr, SystemFences, SystemLoads, grid_wait, jump_threading};
+use crate::ir::{KernelIr, Sync, SystemFences, SystemLoads, grid_wait, jump_threading};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub struct Summary {
     constants: Vec<SymbolRef>,
     dependency: Dependency,
     waits: Vec<u32>,
+    triggers_at: Vec<u32>,
+    triggers_last: bool,
     /// Of a kernel of which the launch decides which blocks trigger: see [`triggers`].
     triggers: Option<Box<Analysis>>,
     system_fences: SystemFences,
@@ -60,7 +62,8 @@ impl Summary {
         };
         let triggering = triggers::blocks(f, &cfg);
         let (dependence, parted) = grid_wait::part(f);
-        let waits = grid_wait::places(f);
+        let [waits, triggers_at] = [Sync::GridWait, Sync::GridTrigger].map(|sync| grid_wait::places(f, sync));
+        let triggers_last = triggers::are_last(f, &cfg);
         let (f, cfg) = match &parted {
             Some(f) => (f, Cfg::new(f)),
             None => (f, cfg),
@@ -87,6 +90,8 @@ impl Summary {
             constants: f.constants.iter().map(|s| SymbolRef(s.0)).collect(),
             dependency,
             waits,
+            triggers_at,
+            triggers_last,
             triggers: by_launch,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
@@ -212,6 +217,18 @@ impl Summary {
     #[must_use]
     pub fn waits(&self) -> &[u32] {
         &self.waits
+    }
+
+    /// Its triggers for dependent grids, counted likewise.
+    #[must_use]
+    pub fn triggers_at(&self) -> &[u32] {
+        &self.triggers_at
+    }
+
+    /// Whether its blocks surely do no more once one of their threads has triggered.
+    #[must_use]
+    pub fn triggers_last(&self) -> bool {
+        self.triggers_last
     }
 
     /// Whether it contains a fence of system scope, without which it can not hand data to the host

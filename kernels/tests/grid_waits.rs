@@ -452,3 +452,38 @@ fn the_launch_decides_which_blocks_trigger() {
         assert_eq!(summary(&body).triggering(&launch), found, "{body}");
     }
 }
+
+/// A trigger is the last thing that its block does only behind a barrier of the whole block.
+#[test]
+fn a_trigger_comes_last_or_not() {
+    let (trigger, meet) = ("griddepcontrol.launch_dependents;\n", "bar.sync 0;\n");
+    let (store, first) = ("st.global.u32 [%at], %v;\n", "setp.ne.u32 %p1, %tid_, 0;\n@%p1 bra END;\n");
+    for (body, last, triggers) in [
+        (format!("{store}{meet}{trigger}"), true, 1),
+        (format!("{store}{meet}{first}{trigger}END:\n"), true, 1),
+        (format!("{store}{meet}add.u32 %v, %v, 1;\n{trigger}"), true, 1),
+        (format!("{meet}{store}{meet}{trigger}"), true, 1),
+        // Other warps may not have come so far.
+        (format!("{store}{trigger}"), false, 1),
+        (format!("{store}{first}{trigger}END:\n"), false, 1),
+        (format!("{store}bar.sync 1, 32;\n{trigger}"), false, 1),
+        (format!("{first}{store}{meet}{trigger}END:\n"), false, 1),
+        // There is more to do.
+        (format!("{meet}{trigger}{store}"), false, 1),
+        (format!("{store}{meet}{trigger}ld.global.u32 %v, [%at];\n"), false, 1),
+        (format!("{store}{meet}{first}{trigger}END:\n{store}"), false, 1),
+        (format!("{store}{meet}{trigger}{meet}{store}"), false, 1),
+        (format!("{trigger}{store}{meet}{trigger}"), false, 2),
+        (
+            format!(
+                "mov.u32 %c1, 0;\nTURN:\n{store}{meet}{trigger}add.u32 %c1, %c1, 1;\nsetp.lt.u32 %p1, %c1, 4;\n@%p1 bra TURN;\n"
+            ),
+            false,
+            1,
+        ),
+        (format!("{store}{meet}"), false, 0),
+    ] {
+        let summary = summary(&body);
+        assert_eq!((summary.triggers_last(), summary.triggers_at().len()), (last, triggers), "{body}");
+    }
+}

@@ -77,6 +77,9 @@
 //! | where something may have handed a wait on | | likely at most |
 //! | | in some blocks, or it is not known | likely at most |
 //!
+//! "Some blocks" includes those that end without a trigger, though the later kernel begins behind
+//! their end: the PTX ISA (`griddepcontrol`, note) demands a wait behind any grid that triggers.
+//!
 //! What hands a wait on is a matter of the code (`kernels`, `ir/grid_wait/handing.rs`). Which
 //! blocks trigger is evaluated for each launch (`ir/grid_wait/triggers.rs`). Whether a branch leads
 //! around the wait is a condition of the access like any other: where the launch does not decide

@@ -61,14 +61,40 @@ impl CodeReader for Reader {
         let found = self.0.lock().unwrap().get(kernel).cloned();
         let (does, indirect) = found.ok_or("no code")?;
         let identity = kernel.starts_with("fixed").then_some(does.len() as u64);
-        Ok(Box::new(TestKernel(does, indirect, identity)))
+        let dependence = Dependence::named(kernel);
+        Ok(Box::new(TestKernel(does, indirect, identity, dependence)))
     }
     fn image(&mut self, _: &Op<'_>) {}
+    fn outer_line(&mut self, _: ImageId, kernel: &str, _: u32, at: u32) -> Option<(String, u32)> {
+        kernel.starts_with("dependent").then(|| ("src/dep.cu".to_owned(), at))
+    }
+}
+
+/// What a kernel does about the one in front of it, and the one behind.
+struct Dependence {
+    waits: bool,
+    triggers: kernels::Triggers,
+    last: bool,
+}
+
+impl Dependence {
+    /// A kernel triggers at once and does not wait, unless its name begins with `dependent`: then
+    /// what it does is in the name.
+    fn named(kernel: &str) -> Self {
+        let has = |what: &str| kernel.contains(what);
+        let waits = has("waits");
+        let triggers = match kernel.starts_with("dependent") {
+            true if !has("triggers") => kernels::Triggers::Never,
+            true if waits => kernels::Triggers::AfterWait,
+            _ => kernels::Triggers::AtOnce,
+        };
+        Self { waits: kernel.starts_with("dependent") && waits, triggers, last: has("triggers_last") }
+    }
 }
 
 /// A kernel whose name begins with `fixed` touches the same bytes in equal launches. It has another
 /// code hash when it does more.
-struct TestKernel(Vec<Does>, bool, Option<u64>);
+struct TestKernel(Vec<Does>, bool, Option<u64>, Dependence);
 
 impl KernelCode for TestKernel {
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>) {
@@ -118,7 +144,16 @@ impl KernelCode for TestKernel {
         self.2
     }
     fn dependency(&self) -> kernels::Dependency {
-        kernels::Dependency { triggers: kernels::Triggers::AtOnce, ..Default::default() }
+        kernels::Dependency { waits: self.3.waits, triggers: self.3.triggers, ..Default::default() }
+    }
+    fn waits(&self) -> Vec<u32> {
+        self.3.waits.then_some(3).into_iter().collect()
+    }
+    fn triggers_at(&self) -> Vec<u32> {
+        (self.3.triggers != kernels::Triggers::Never).then_some(5).into_iter().collect()
+    }
+    fn triggers_last(&self) -> bool {
+        self.3.last
     }
     fn signals(&self) -> bool {
         self.0.iter().any(|does| matches!(does.kind, AccessKind::Atomic))

@@ -233,6 +233,13 @@ fn hands(name: &str, code: &[&str]) {
         assert_eq!(found("never_waits"), wanted, "{name}: {n}");
         assert_eq!(found("waits"), None, "{name}: {n}");
     }
+    // Blocks that store end without a trigger. Where another one triggers, only a wait orders them
+    // (PTX ISA, griddepcontrol, the note); where none does, the dependent begins behind all of it.
+    for (n, wanted) in [(0, None), (1, Some("likely"))] {
+        let found = |kernel: &str| rated.get(&(kernel.to_owned(), vec![n])).map(String::as_str);
+        assert_eq!(found("reads_of_others"), wanted, "{name}: {n}");
+        assert_eq!(found("waits_for_others"), None, "{name}: {n}");
+    }
 }
 
 #[test]
@@ -243,4 +250,41 @@ fn what_hands_a_wait_on_in_ptx() {
 #[test]
 fn what_hands_a_wait_on_in_machine_code() {
     hands("sass", &MACHINE);
+}
+
+/// Each wait and trigger of a program is said to gain nothing, or is needed: its kernels say which.
+#[test]
+fn waits_and_triggers_that_gain_nothing_are_listed() {
+    for (name, code) in [("ptx", &PTX[..]), ("sass", &MACHINE[..])] {
+        let extra = [&["-w", "-std=c++17", "-lineinfo"][..], code].concat();
+        let Some(program) = build::cuda_program_if_possible("sim/superfluous_waits.cu", "shared", &extra) else {
+            return;
+        };
+        let folder = build::scratch(&format!("superfluous-waits-{name}"));
+        let (trace, listed) = (folder.join("t"), folder.join("excess.json"));
+        let mut recorded = run::streamsan(["run", "--sim", "-o"]);
+        let ended = run::end(recorded.arg(&trace).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
+        assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
+        let ended = run::end(run::streamsan(["excess", "--json"]).arg(&listed).arg(&trace));
+        assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
+        let text = std::fs::read_to_string(&listed).expect("a file");
+        let listed: Value = serde_json::from_str(&text).expect("JSON");
+        let source = std::fs::read_to_string(build::programs().join("sim/superfluous_waits.cu")).expect("a program");
+        let mut wanted = BTreeSet::new();
+        for (number, line) in (1..).zip(source.lines()) {
+            let Some((before, what)) = line.split_once("// superfluous: ") else { continue };
+            let kernel = before.split("void ").nth(1).and_then(|rest| rest.split('(').next()).expect("a kernel");
+            let at = format!("superfluous_waits.cu:{number}");
+            wanted.extend(what.split(' ').map(|what| (kernel.to_owned(), what.to_owned(), at.clone())));
+        }
+        let process = &listed["processes"][0];
+        let all = process["dependents"].as_array().expect("a list");
+        let found = all.iter().map(|of| {
+            let word = |of: &Value| of.as_str().expect("a word").to_owned();
+            let kernel = word(&of["kernel"]).split('(').next().unwrap_or_default().to_owned();
+            (kernel, word(&of["what"]), word(&of["at"][0]))
+        });
+        let found: BTreeSet<_> = found.collect();
+        assert_eq!(found, wanted, "{name}: {}", process["notes"]);
+    }
 }

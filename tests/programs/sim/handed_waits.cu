@@ -118,6 +118,18 @@ template <int WHEN> __global__ void waits(Args a) {
     a.y[index()] = a.x[index()];
 }
 
+// Blocks that store and end without a trigger, while another one triggers, or none does. The manual promises nothing to
+// a kernel that does not wait behind one that triggers.
+template <int TRIGGERS> __global__ void stores_in_others(Args a) {
+    if (blockIdx.x != 0) a.x[index()] = index();
+    else if (TRIGGERS) trigger();
+}
+template <int TRIGGERS> __global__ void reads_of_others(Args a) { a.y[index()] = a.x[index()]; }
+template <int TRIGGERS> __global__ void waits_for_others(Args a) {
+    wait();
+    a.y[index()] = a.x[index()];
+}
+
 typedef void (*Kernel)(Args);
 static Args args;
 static cudaStream_t stream;
@@ -165,6 +177,10 @@ template <int WHEN = 0> static void whens() {
     pair(triggers_if<WHEN>, waits<WHEN>, false);
     if constexpr (WHEN + 1 < WHENS) whens<WHEN + 1>();
 }
+template <int TRIGGERS> static void others() {
+    pair(stores_in_others<TRIGGERS>, reads_of_others<TRIGGERS>, false);
+    pair(stores_in_others<TRIGGERS>, waits_for_others<TRIGGERS>, false);
+}
 
 int main() {
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -177,5 +193,7 @@ int main() {
     CHECK(cudaDeviceSynchronize());
     wheres();
     whens();
+    others<0>();
+    others<1>();
     return 0;
 }

@@ -140,6 +140,11 @@ impl Analysis {
         self.pass.state.gaps.any()
     }
 
+    /// Whether the process shares memory or events with others.
+    pub(crate) fn shares(&self) -> bool {
+        self.pass.state.shares
+    }
+
     /// Whether a finding stands that is shown by default.
     pub fn has_found(&self) -> bool {
         let least = Confidence::Likely;

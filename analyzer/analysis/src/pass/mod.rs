@@ -63,6 +63,12 @@ impl Pass {
         Self { state, edits, observers, direct: false }
     }
 
+    /// The same with weak findings.
+    pub(crate) fn pedantic(mut self) -> Self {
+        self.state.options.judging.pedantic = true;
+        self
+    }
+
     /// Adds waits to the order from here on.
     pub(crate) fn replan(&mut self, plan: Replan) {
         self.edits.replan = Some(Box::new(plan));

@@ -18,7 +18,7 @@ use crate::launches::param_mask::{Masks, ParamUse};
 use crate::memory::AccessKind;
 use crate::state::names::KernelDef;
 use kernels::Reason;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use trace::{ExactRun, KernelId, Op};
 
@@ -47,6 +47,8 @@ pub struct LaunchEvaluator {
     counts: Vec<u64>,
     /// All repeated launches.
     repeats: u64,
+    /// The kernels that are taken not to wait for the grids they depend on.
+    without_wait: FxHashSet<KernelId>,
 }
 
 impl LaunchEvaluator {
@@ -61,13 +63,24 @@ impl LaunchEvaluator {
             tallies: FxHashMap::default(),
             counts: Vec::new(),
             repeats: 0,
+            without_wait: FxHashSet::default(),
         }
     }
 
     /// What a kernel does about programmatic dependent launch. A kernel without readable code is
     /// taken to wait, which is what the launch attribute is for, and to trigger.
     pub fn dependence(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> Dependence {
-        self.kernel(id, def, arch).as_ref().map_or(Dependence::UNKNOWN, |code| code.dependency().into())
+        let known = self.kernel(id, def, arch).as_ref().map_or(Dependence::UNKNOWN, |code| code.dependency().into());
+        self.supposed(id, known)
+    }
+
+    /// From now on these kernels count as if they did not wait for the grids they depend on.
+    pub fn suppose_without_wait(&mut self, kernels: FxHashSet<KernelId>) {
+        self.without_wait = kernels;
+    }
+
+    fn supposed(&self, id: KernelId, known: Dependence) -> Dependence {
+        if self.without_wait.contains(&id) { known.without_wait() } else { known }
     }
 
     /// Whether the launch decides whether a kernel lets dependent ones begin.
@@ -84,7 +97,8 @@ impl LaunchEvaluator {
         let Ok(code) = self.kernel(id, def, arch).as_ref() else { return Dependence::UNKNOWN };
         let dependency = code.dependency();
         let known = Dependence::from(dependency);
-        if dependency.triggers_by_launch { known.of_launch(code.triggering(launch)) } else { known }
+        let known = if dependency.triggers_by_launch { known.of_launch(code.triggering(launch)) } else { known };
+        self.supposed(id, known)
     }
 
     /// Whether a kernel may communicate with kernels of other processes while it runs. A kernel
@@ -198,6 +212,16 @@ impl LaunchEvaluator {
     /// See [`KernelCode::waits`].
     pub fn waits(&self, kernel: KernelId) -> Vec<u32> {
         self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.waits())
+    }
+
+    /// See [`KernelCode::triggers_at`].
+    pub fn triggers_at(&self, kernel: KernelId) -> Vec<u32> {
+        self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.triggers_at())
+    }
+
+    /// See [`KernelCode::triggers_last`].
+    pub fn triggers_last(&self, kernel: KernelId) -> bool {
+        self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).is_some_and(|code| code.triggers_last())
     }
 
     /// File and line of a kernel's memory instruction, when its code has a line table.

@@ -44,6 +44,13 @@ impl From<Dependency> for Dependence {
 }
 
 impl Dependence {
+    /// The same of a kernel from which the wait was taken.
+    #[must_use]
+    pub fn without_wait(self) -> Self {
+        let opens = if self.opens == Opens::AfterWait { Opens::AtOnce } else { self.opens };
+        Self { waits: false, accesses_early: false, opens, ..self }
+    }
+
     /// The same of one launch, of whose blocks so many trigger.
     #[must_use]
     pub fn of_launch(self, triggering: Triggering) -> Self {

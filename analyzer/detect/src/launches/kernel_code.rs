@@ -59,6 +59,14 @@ pub trait KernelCode: Send {
     fn waits(&self) -> Vec<u32> {
         Vec::new()
     }
+    /// Its triggers for dependent grids, counted likewise.
+    fn triggers_at(&self) -> Vec<u32> {
+        Vec::new()
+    }
+    /// Whether its blocks surely do no more once they have triggered.
+    fn triggers_last(&self) -> bool {
+        false
+    }
     /// Whether the kernel may communicate with kernels of other processes while it runs.
     fn signals(&self) -> bool {
         false

@@ -42,6 +42,12 @@ impl KernelCode for KnownKernel {
     fn waits(&self) -> Vec<u32> {
         self.summary.waits().to_vec()
     }
+    fn triggers_at(&self) -> Vec<u32> {
+        self.summary.triggers_at().to_vec()
+    }
+    fn triggers_last(&self) -> bool {
+        self.summary.triggers_last()
+    }
 
     fn recorded_as(&mut self, params: &[ParamSlot]) {
         self.layout = ParamLayout::new(self.summary.params(), params);

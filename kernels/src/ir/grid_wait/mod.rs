@@ -60,10 +60,10 @@ fn is(inst: &Inst, sync: Sync) -> bool {
     inst.op == Op::Sync(sync)
 }
 
-/// Where a kernel waits.
-pub(crate) fn places(f: &KernelIr) -> Vec<u32> {
-    let waits = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| is(i, Sync::GridWait));
-    let places: std::collections::BTreeSet<u32> = waits.map(|i| i.at).collect();
+/// Where a kernel waits, or triggers.
+pub(crate) fn places(f: &KernelIr, sync: Sync) -> Vec<u32> {
+    let all = f.blocks.iter().flat_map(|b| &b.insts).filter(|i| is(i, sync));
+    let places: std::collections::BTreeSet<u32> = all.map(|i| i.at).collect();
     places.into_iter().collect()
 }
 

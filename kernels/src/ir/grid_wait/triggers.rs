@@ -3,11 +3,12 @@
 //! Owns a small kernel that stores a byte for each block that triggers, and nothing else: what the
 //! analysis of ranges finds of these stores in a launch is which blocks do. A block that ends
 //! counts as one that has triggered (PTX ISA, `griddepcontrol.launch_dependents`), and is not asked
-//! for.
+//! for. Owns also whether blocks have more to do behind their triggers.
 
 use crate::ir::cfg::Cfg;
 use crate::ir::{
-    AccessKind, Addr, BlockId, Class, Inst, KernelIr, Mem, MemSpace, Op, Reason, Special, Src, SrcOperand, Sync, Var,
+    AccessKind, Addr, BlockId, Class, Inst, KernelIr, Mem, MemSpace, Op, Prefix, Reason, Special, Src, SrcOperand,
+    Sync, Var,
 };
 use smallvec::smallvec;
 
@@ -69,4 +70,54 @@ pub(crate) fn blocks(f: &KernelIr, cfg: &Cfg) -> Blocks {
         block.insts = insts;
     }
     Blocks::Some(Box::new(stores))
+}
+
+/// Whether all triggers come behind the last work of their block: none of its threads touches
+/// memory or meets others once one has triggered.
+///
+/// Behind a barrier of the whole block that each thread comes to no other thread has anything left
+/// but what is behind that barrier, too. Without one, a thread may trigger for the block while
+/// others work.
+pub(crate) fn are_last(f: &KernelIr, cfg: &Cfg) -> bool {
+    let is_trigger = |i: &Inst| i.op == Op::Sync(Sync::GridTrigger);
+    let known = |b: u32| cfg.order[b as usize] != u32::MAX;
+    let triggers = |b: u32| known(b) && f.blocks[b as usize].insts.iter().any(is_trigger);
+    let all = 0..f.blocks.len() as u32;
+    if !all.clone().any(triggers) {
+        return false;
+    }
+    let is_barrier = |i: &Inst| {
+        let of_all = match &i.srcs[..] {
+            [] => true,
+            [number] => matches!(number, SrcOperand { src: Src::Imm(0), prefix: Prefix::None }),
+            // With a number of threads.
+            _ => false,
+        };
+        i.op == Op::Sync(Sync::Barrier) && i.guard.is_none() && of_all
+    };
+    let is_idle = |i: &Inst| match &i.op {
+        Op::Sync(sync) => matches!(sync, Sync::GridTrigger | Sync::Join | Sync::WarpBarrier),
+        Op::Mem(_) | Op::Loaded(_) | Op::Unknown(_) | Op::ClobberAll => false,
+        _ => true,
+    };
+    all.clone().filter(|b| known(*b) && (*b == 0 || cfg.post_dominates(BlockId(*b), BlockId(0)))).any(|b| {
+        let Some(at) = f.blocks[b as usize].insts.iter().rposition(is_barrier) else { return false };
+        let mut behind = vec![false; f.blocks.len()];
+        let mut work = cfg.succs[b as usize].to_vec();
+        while let Some(next) = work.pop() {
+            if !std::mem::replace(&mut behind[next.0 as usize], true) {
+                work.extend(cfg.succs[next.0 as usize].iter().copied());
+            }
+        }
+        let rest = &f.blocks[b as usize].insts[at + 1..];
+        let before = &f.blocks[b as usize].insts[..at];
+        // (No loop leads back to the barrier.)
+        !behind[b as usize]
+            && rest.iter().all(is_idle)
+            && !before.iter().any(is_trigger)
+            && all.clone().filter(|next| known(*next) && *next != b).all(|next| {
+                let insts = &f.blocks[next as usize].insts;
+                if behind[next as usize] { insts.iter().all(is_idle) } else { !insts.iter().any(is_trigger) }
+            })
+    })
 }

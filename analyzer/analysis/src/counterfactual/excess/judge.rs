@@ -8,6 +8,7 @@ use crate::counterfactual::edits::graphs::LaunchedGraph;
 use crate::counterfactual::edits::need::{Need, Why};
 use crate::counterfactual::edits::steps::{NONE, Reuse, Steps, marks};
 use crate::counterfactual::edits::sync::SyncKind;
+use crate::counterfactual::excess::dependents;
 use crate::counterfactual::excess::listing::{End, Listed, Listing, OrderedPair, SyncVerdict};
 use crate::counterfactual::excess::needs;
 use crate::counterfactual::excess::search;
@@ -115,6 +116,12 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
             "not all sets of sites were tried: there may be a larger one, and more that exclude each other".to_owned(),
         );
     }
+    let seen = &outcome.coverage;
+    let unseen = seen.damaged + seen.paused + seen.unknown_memory + seen.launches_system;
+    let is_silent =
+        unseen == 0 && seen.lost.is_empty() && outcome.findings.is_empty() && unordered == 0 && !first.shares();
+    let (dependents, unjudged) = dependents::find(first, records, is_silent)?;
+    notes.extend(unjudged);
     let process = &outcome.process;
     let program = process.args.first().map_or_else(|| process.name(), |name| harmless(name).into_owned());
     Some(Listing {
@@ -124,6 +131,7 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
         ops: steps.steps.len() as u64,
         findings: outcome.findings.len() as u64,
         is_complete: found.is_complete,
+        dependents,
         notes,
     })
 }

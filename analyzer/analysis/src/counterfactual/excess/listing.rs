@@ -2,6 +2,7 @@
 //!
 //! Owns the data and its JSON. [`super::text`] and [`super::page`] print it.
 
+use crate::counterfactual::excess::dependents::Dependent;
 use serde_json::{Value, json};
 
 /// What a synchronisation is needed for.
@@ -104,6 +105,8 @@ pub struct Listing {
     pub findings: u64,
     /// Whether all sets of sites were searched.
     pub is_complete: bool,
+    /// Waits and triggers of kernels that gain nothing.
+    pub dependents: Vec<Dependent>,
     /// What makes verdicts less than certain, as sentences.
     pub notes: Vec<String>,
 }
@@ -137,6 +140,14 @@ impl Listing {
                 "together_with": site.partners.iter().map(|at| at + 1).collect::<Vec<_>>(),
             })
         };
+        let dependent = |dependent: &Dependent| {
+            json!({
+                "kernel": dependent.kernel,
+                "what": dependent.superfluous.word(),
+                "at": dependent.at,
+                "launches": dependent.launches,
+            })
+        };
         let process = |process: &Self| {
             json!({
                 "process": process.process,
@@ -145,6 +156,7 @@ impl Listing {
                 "findings": process.findings,
                 "complete": process.is_complete,
                 "notes": process.notes,
+                "dependents": process.dependents.iter().map(dependent).collect::<Vec<_>>(),
                 "sites": process.sites.iter().enumerate().map(site).collect::<Vec<_>>(),
             })
         };

@@ -16,9 +16,10 @@
 //! ([`super::edits::graphs`]).
 //!
 //! The files in the order of use: `needs` says what must stay ordered, `trial` is one order,
-//! `search` the sets that can go together, `judge` all of it, `listing` its result, and `text` and
-//! `page` print that.
+//! `search` the sets that can go together, `dependents` the waits and triggers of kernels without
+//! gain, `judge` all of it, `listing` its result, and `text` and `page` print that.
 
+pub mod dependents;
 pub mod judge;
 pub mod listing;
 mod needs;

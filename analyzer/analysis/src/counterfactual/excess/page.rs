@@ -3,7 +3,7 @@
 //! Owns the page. It needs no script; text of the program is escaped.
 
 use crate::counterfactual::excess::listing::{Listed, Listing, SyncVerdict};
-use crate::counterfactual::excess::text::heading;
+use crate::counterfactual::excess::text::{DEPENDENTS, dependent, heading};
 use std::fmt::Write as _;
 
 /// The colours are those of the report (`html.page`); the page follows the browser's theme.
@@ -36,6 +36,13 @@ pub fn page(all: &[Listing]) -> String {
                 writeln!(out, "<h2>{}</h2>\n<table><tr><th>#<th>Call<th>Times<th>Why<th>Stack</tr>", heading(verdict));
             listing.of(verdict).for_each(|(number, site)| row(&mut out, number, site));
             out.push_str("</table>\n");
+        }
+        if !listing.dependents.is_empty() {
+            let _ = writeln!(out, "<h2>{DEPENDENTS}</h2>\n<ul>");
+            listing.dependents.iter().for_each(|listed| {
+                let _ = writeln!(out, "<li>{}", escaped(&dependent(listed)));
+            });
+            out.push_str("</ul>\n");
         }
     }
     out

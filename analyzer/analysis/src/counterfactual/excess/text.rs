@@ -2,6 +2,7 @@
 //!
 //! Owns the wording.
 
+use crate::counterfactual::excess::dependents::Dependent;
 use crate::counterfactual::excess::listing::{End, Listed, Listing, SyncVerdict};
 use report::words::counted;
 use std::fmt::Write as _;
@@ -16,6 +17,15 @@ pub(crate) fn heading(verdict: SyncVerdict) -> &'static str {
         SyncVerdict::Capture => "Needed for the capture, but orders nothing that is not ordered otherwise in this run",
         SyncVerdict::Needed => "Needed",
     }
+}
+
+/// The heading of what kernels do without gain.
+pub(crate) const DEPENDENTS: &str = "Kernels that wait for others, or let others begin, and gain nothing in this run";
+
+/// What a kernel does without gain.
+pub(crate) fn dependent(of: &Dependent) -> String {
+    let at = if of.at.is_empty() { String::new() } else { format!(" ({})", of.at.join(", ")) };
+    format!("{}{at}: {}", of.kernel, of.superfluous.sentence())
 }
 
 /// All of it.
@@ -49,6 +59,12 @@ fn process(out: &mut String, listing: &Listing) {
         sites.sort_by_key(|(number, site)| (std::cmp::Reverse(site.count), *number));
         let _ = writeln!(out, "{}:", heading(verdict));
         sites.into_iter().for_each(|(number, listed)| site(out, number, listed));
+    }
+    if !listing.dependents.is_empty() {
+        let _ = writeln!(out, "{DEPENDENTS}:");
+        listing.dependents.iter().for_each(|listed| {
+            let _ = writeln!(out, "  {}", dependent(listed));
+        });
     }
     for note in &listing.notes {
         let _ = writeln!(out, "Note: {note}");

@@ -60,6 +60,21 @@ impl<'a> Trial<'a> {
         trial
     }
 
+    /// A trial in which these kernels do not wait for the grids they depend on. Its findings are
+    /// all that may race then, also what is weak.
+    pub(super) fn without_grid_waits(first: &'a mut Analysis, kernels: FxHashSet<KernelId>) -> Self {
+        let trial = Self::with_waits(first, Replan::default());
+        trial.facts.code.suppose_without_wait(kernels);
+        Self { pass: trial.pass.pedantic(), facts: trial.facts }
+    }
+
+    /// Ends a trial in which nothing may race: whether nothing does.
+    pub(super) fn ends_silent(mut self) -> bool {
+        self.complete();
+        let state = &self.pass.state;
+        !state.findings.judged_so_far(|_| true) && state.findings.dropped() == 0 && state.memory.forgotten() == 0
+    }
+
     /// Takes the next record, unless the trial was given up. What could not be decoded was counted
     /// in the first pass, which has taken the definitions as well.
     pub fn feed_encoded(&mut self, bytes: &[u8]) {
@@ -91,5 +106,6 @@ impl<'a> Trial<'a> {
         self.pass.end(self.facts);
         // What the trial repeated is no launch of the program.
         drop(self.facts.code.counted());
+        self.facts.code.suppose_without_wait(FxHashSet::default());
     }
 }
