@@ -286,6 +286,7 @@ impl CodeImage {
             links: &links,
         };
         let mut f = lower_sass::lower(&code)?;
+        f.cluster = kernel.cluster;
         for part in &parts {
             let first = insts.partition_point(|i| i.pc < part.base);
             system_fences::add_sass(&mut f.system_fences, code_of(part), &insts[first..]);

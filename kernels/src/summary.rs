@@ -43,6 +43,7 @@ pub struct Summary {
     system_fences: SystemFences,
     system_loads: SystemLoads,
     partial_copies: bool,
+    cluster: Option<[u32; 3]>,
     analysis: Analysis,
     #[serde(skip)]
     words: OnceLock<(Vec<WordEffect>, IndirectEffect)>,
@@ -96,6 +97,7 @@ impl Summary {
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
             partial_copies: f.partial_copies,
+            cluster: f.cluster,
             analysis,
             words: OnceLock::new(),
             keeper: None,
@@ -256,6 +258,13 @@ impl Summary {
     #[must_use]
     pub fn acquires(&self) -> bool {
         self.system_loads.acquires
+    }
+
+    /// Blocks a cluster and axis, where the code fixes them. A launch of such a kernel need not say
+    /// so (CUDA C++ Programming Guide, "Thread Block Clusters").
+    #[must_use]
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        self.cluster
     }
 
     /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and

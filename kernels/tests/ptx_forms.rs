@@ -255,3 +255,18 @@ fn pointers_lie_at_multiples_of_eight_whatever_they_point_to() {
         assert_eq!(words, [first, first + 16], "{mark}, behind {head} bytes");
     }
 }
+
+#[test]
+fn the_code_may_fix_the_cluster() {
+    let fixed = |directives: &str| {
+        let text = format!(
+            ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{directives}\n{{\nret;\n}}\n"
+        );
+        let image = CodeImage::from_code(CodeRef::Ptx(text.into()), Arch::new(90)).expect("PTX");
+        image.summary("k").expect("summarised").cluster()
+    };
+    assert_eq!(fixed(".explicitcluster\n.reqnctapercluster 4, 2"), Some([4, 2, 1]));
+    assert_eq!(fixed(".maxntid 64\n.reqnctapercluster 2"), Some([2, 1, 1]));
+    assert_eq!(fixed(".explicitcluster"), None, "the launch says it");
+    assert_eq!(fixed(".maxntid 64"), None);
+}

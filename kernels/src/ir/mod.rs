@@ -105,6 +105,8 @@ pub struct KernelIr {
     pub(crate) constant_bank: Option<ConstantBank>,
     /// Parameter layout found in the code: (offset, size) in bytes.
     pub(crate) params: Vec<(u16, u16)>,
+    /// Blocks a cluster, where the code fixes them (`__cluster_dims__`): a launch need not say so.
+    pub(crate) cluster: Option<[u32; 3]>,
     /// The first blocks, in which threads have not waited for the grids that their kernel depends
     /// on, and how sure that is; in those behind they have. (Rows of the launch's blocks are taken
     /// to be whole warps.) Empty: no thread waits, or it is not told.

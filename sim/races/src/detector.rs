@@ -254,25 +254,34 @@ impl MemoryEvents for Detector {
         self.state().objects.begins(thread, object);
     }
 
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace) {
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool) {
         let mut state = self.state();
         let State { blocks, objects, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&thread.block) else { return };
-        let known = Arc::new(block.snapshot(thread.thread as usize).clock());
-        objects.arrives(object, &known);
-        block.threads[thread.thread as usize].released();
+        let at = thread.thread as usize;
+        if releases {
+            objects.arrives(object, &Arc::new(block.snapshot(at).clock()));
+            block.threads[at].released();
+        } else if let Some(left) = block.threads[at].fenced(reach_of(thread, object)) {
+            objects.arrives(object, &Arc::new(left.clock()));
+        }
     }
 
     fn object_turns(&self, object: ObjectPlace) {
         self.state().objects.turns(object);
     }
 
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace) {
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool) {
         let mut state = self.state();
         let State { blocks, objects, .. } = &mut *state;
         let known = objects.passed(object);
-        if let Some(block) = blocks.get_mut(&thread.block) {
+        let Some(block) = blocks.get_mut(&thread.block) else { return };
+        if acquires {
             block.learns(thread.thread as usize, &known);
+        } else {
+            let mut met = [None, None, None];
+            met[reach_of(thread, object) as usize] = Some(known);
+            block.threads[thread.thread as usize].acquire(thread.block, &met, false);
         }
     }
 
@@ -305,4 +314,9 @@ impl MemoryEvents for Detector {
             }
         }
     }
+}
+
+/// The scope that a fence needs at least beside a relaxed operation on an object.
+fn reach_of(thread: ThreadOf, (memory, _): ObjectPlace) -> Scope {
+    if memory == Memory::Shared(thread.block) { Scope::Block } else { Scope::Cluster }
 }

@@ -186,7 +186,8 @@ pub trait MemoryEvents: Sync {
     /// A barrier of the block has what it waited for: all threads (`whole`), of which those that
     /// have ended count as come, or as many as it was told.
     fn barrier_completes(&self, block: u32, number: u8, whole: bool);
-    /// Lanes come to a barrier beyond the block; a relaxed arrival releases nothing.
+    /// Lanes come to a barrier beyond the block. A relaxed arrival releases what a fence before it
+    /// has left (PTX ISA, memory consistency model, "Release Pattern").
     fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool);
     /// Lanes go on behind the phase of it that they came to last.
     fn meeting_passes(&self, meeting: Meeting, lanes: Lanes);
@@ -201,12 +202,14 @@ pub trait MemoryEvents: Sync {
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]);
     /// A thread has made a barrier object, which begins a life.
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace);
-    /// A thread arrives at an object, and releases what it knows to those who pass this phase.
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace);
+    /// A thread arrives at an object, and releases what it knows to those who pass this phase;
+    /// a relaxed arrival (not `releases`) what a fence before it has left.
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool);
     /// The object's phase is over: all have arrived, and all bytes.
     fn object_turns(&self, object: ObjectPlace);
-    /// A thread has seen that the object's last phase is over.
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace);
+    /// A thread has seen that the object's last phase is over. After a relaxed wait (not
+    /// `acquires`) it knows what was released behind its next fence only.
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool);
     /// A bulk operation is done: the object has got its bytes in the phase that it is in.
     fn bulk_completes(&self, operation: u64, object: ObjectPlace);
     /// A thread has waited for a bulk operation of its own, which is in a group.

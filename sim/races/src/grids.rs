@@ -274,16 +274,16 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.object_begins(self.thread(thread), self.object(object));
     }
 
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace) {
-        self.detector.object_arrives(self.thread(thread), self.object(object));
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool) {
+        self.detector.object_arrives(self.thread(thread), self.object(object), releases);
     }
 
     fn object_turns(&self, object: ObjectPlace) {
         self.detector.object_turns(self.object(object));
     }
 
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace) {
-        self.detector.object_passes(self.thread(thread), self.object(object));
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool) {
+        self.detector.object_passes(self.thread(thread), self.object(object), acquires);
     }
 
     fn bulk_completes(&self, operation: u64, object: ObjectPlace) {

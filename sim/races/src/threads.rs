@@ -300,9 +300,11 @@ impl Block {
             let met = &mut self.threads[at].extra().met[meeting as usize];
             *met += 1;
             let phase = *met;
-            if releases && meeting == Meeting::Cluster {
+            if meeting == Meeting::Cluster && releases {
                 given.push((phase, self.snapshot(at)));
                 self.threads[at].released();
+            } else if meeting == Meeting::Cluster {
+                given.extend(self.threads[at].fenced(Scope::Cluster).map(|left| (phase, left.clone())));
             }
         }
         if meeting == Meeting::Grid {

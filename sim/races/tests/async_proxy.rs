@@ -1,6 +1,6 @@
 //! Bulk operations and barrier objects by phase: each rule as a racy script and its mended twins.
 
-use sim_races::{GROUPED, Grade, Kind, Memory, Remedy};
+use sim_races::{GROUPED, Grade, Kind, Memory, Remedy, Scope};
 
 use crate::script::{GLOBAL, Script};
 
@@ -362,4 +362,67 @@ fn a_fence_of_inits_serves_a_relaxed_arrival_in_the_cluster() {
     };
     assert!(run(false).surest().is_some());
     clean(&run(true));
+}
+
+/// PTX ISA, memory consistency model, release and acquire patterns: a fence and a relaxed operation
+/// behind it release, a relaxed operation and a fence behind it acquire.
+#[test]
+fn a_fence_beside_a_relaxed_operation_of_an_object_serves() {
+    for (of, reader, scope) in [(0, (0, 40), Scope::Block), (1, (1, 40), Scope::Cluster)] {
+        for mask in 0..16 {
+            let [arrives, passes, before, behind] = [1, 2, 4, 8].map(|bit| mask & bit != 0);
+            let mut s = Script::clustered(2, 64, 2);
+            s.object_begins((of, 0), BAR);
+            s.barrier(0, 0, &[0, 1], &[]);
+            s.write((0, 0), 0);
+            if before {
+                s.fence((0, 0), scope);
+            }
+            match arrives {
+                true => s.object_arrives((0, 0), of, BAR),
+                false => s.object_arrives_relaxed((0, 0), of, BAR),
+            }
+            s.object_turns(of, BAR);
+            match passes {
+                true => s.object_passes(reader, of, BAR),
+                false => s.object_passes_relaxed(reader, of, BAR),
+            }
+            if behind {
+                s.fence(reader, scope);
+            }
+            s.read(reader, 0);
+            let ordered = (arrives || before) && (passes || behind);
+            assert_eq!(s.surest().is_none(), ordered, "{arrives} {passes} {before} {behind} {scope:?}");
+        }
+    }
+    // A fence of the block does not reach another one's thread.
+    let mut s = Script::clustered(2, 64, 2);
+    s.write((0, 0), 0);
+    s.fence((0, 0), Scope::Block);
+    s.object_arrives_relaxed((0, 0), 1, BAR);
+    s.object_turns(1, BAR);
+    s.object_passes((1, 40), 1, BAR);
+    s.read((1, 40), 0);
+    assert!(s.surest().is_some());
+}
+
+#[test]
+fn a_fence_before_a_relaxed_arrival_at_the_clusters_barrier_serves() {
+    let run = |scope: Option<Scope>| {
+        let mut s = Script::clustered(2, 32, 2);
+        s.write((0, 0), 0);
+        if let Some(scope) = scope {
+            s.fence((0, 0), scope);
+        }
+        for thread in [(0, 0), (1, 0)] {
+            s.arrive(sim_races::Meeting::Cluster, thread, false);
+        }
+        s.pass(sim_races::Meeting::Cluster, (1, 0));
+        s.read((1, 0), 0);
+        s
+    };
+    for scope in [Scope::Cluster, Scope::Device] {
+        clean(&run(Some(scope)));
+    }
+    assert!(run(None).surest().is_some() && run(Some(Scope::Block)).surest().is_some());
 }

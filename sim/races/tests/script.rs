@@ -144,7 +144,12 @@ impl Script {
     }
 
     pub fn object_arrives(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at));
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), true);
+    }
+
+    /// `mbarrier.arrive.relaxed`
+    pub fn object_arrives_relaxed(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), false);
     }
 
     pub fn object_turns(&mut self, of: u32, at: u64) {
@@ -152,7 +157,12 @@ impl Script {
     }
 
     pub fn object_passes(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at));
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), true);
+    }
+
+    /// `mbarrier.test_wait.relaxed`
+    pub fn object_passes_relaxed(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), false);
     }
 
     pub fn bulk_completes(&mut self, operation: u64, of: u32, at: u64) {

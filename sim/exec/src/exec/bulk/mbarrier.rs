@@ -55,14 +55,13 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         let number = w.get(i.number(), l) & 0xffff_ffff;
         // SAFETY: `addresses` vouches for the word; one thread runs the whole cluster.
         let (word, mut state) = unsafe { (u64::read(at[l]), State::at(at[l])) };
-        let releases = !relaxed && !matches!(what, INIT | EXPECT | COPIES_ARRIVE);
         let object = told::object(w, location, l);
         let thread = ThreadOf { block: w.block().linear as u32, thread: w.index * LANES as u32 + l as u32 };
         if let Some((events, object)) = w.env.events.zip(object) {
             match what {
                 INIT => events.object_begins(thread, object),
-                _ if releases => events.object_arrives(thread, object),
-                _ => {}
+                EXPECT | COPIES_ARRIVE => {}
+                _ => events.object_arrives(thread, object, !relaxed),
             }
         }
         let less = |missing: u64, n: u64| missing.saturating_sub(n);
@@ -123,11 +122,12 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         }
         done |= u32::from(phase() != asked) << l;
     });
-    if i.parity() & TEST_RELAXED == 0 && w.env.events.is_some() {
+    if w.env.events.is_some() {
+        let acquires = i.parity() & TEST_RELAXED == 0;
         each(done, |l| {
             let thread = ThreadOf { block: w.block().linear as u32, thread: w.index * LANES as u32 + l as u32 };
             if let Some((events, object)) = w.env.events.zip(told::object(w, location, l)) {
-                events.object_passes(thread, object);
+                events.object_passes(thread, object, acquires);
             }
         });
     }
