@@ -200,8 +200,7 @@ pub fn follow(
     }
     if let Some(recorder) = &sink.recorder {
         let mut store = lock(recorder);
-        let ended = store.process_ended(process);
-        if let Err(error) = ended
+        if let Err(error) = store.process_ended(process)
             && !write_error
         {
             system::say!("{}", store.complaint(&error));

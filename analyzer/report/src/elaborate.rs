@@ -6,7 +6,7 @@
 use crate::call_site::{self, place, site, site_frame};
 use crate::doubt::{Measuring, parameter};
 use crate::fingerprint::identity;
-use crate::model::{Actor, AllocationInfo, Finding, Inside, Side, StreamName};
+use crate::model::{Actor, AllocationInfo, Finding, Inside, Side, StreamName, titled};
 use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
@@ -362,9 +362,9 @@ impl Elaborator<'_> {
         let at = device.map_or_else(String::new, |d| format!(", device {d}"));
         let of_device = device.map_or_else(String::new, |d| format!(" of device {d}"));
         let called = self.streams.named(id).unwrap_or_default();
-        let quoted = if called.is_empty() { String::new() } else { format!(" \"{called}\"") };
+        let title = titled(&name, called);
         let numbered = |kind: LaneKind| StreamName {
-            long: format!("{name}{quoted} ({kind}{at}{made})"),
+            long: format!("{title} ({kind}{at}{made})"),
             called: called.to_string(),
             handle: stream.handle,
             ..of(kind, &name, &short)

@@ -83,8 +83,13 @@ pub struct StreamName {
 impl StreamName {
     /// Where nothing has introduced it: `stream 3 "copies"`.
     pub(crate) fn title(&self) -> String {
-        if self.called.is_empty() { self.name.clone() } else { format!("{} \"{}\"", self.name, self.called) }
+        titled(&self.name, &self.called)
     }
+}
+
+/// The name of a stream with what the program calls it, if it does.
+pub fn titled(name: &str, called: &str) -> String {
+    if called.is_empty() { name.to_owned() } else { format!("{name} \"{called}\"") }
 }
 
 /// One side of a finding.

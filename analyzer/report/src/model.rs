@@ -9,7 +9,7 @@ pub use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 pub use crate::fault::{Fault, FaultSite, Running, UnjoinedStream};
 pub use crate::finding::{
     Actor, AllocationInfo, Finding, GateStatus, InKernel, Inside, MendingLines, SharedArray, Side, StaleMemory,
-    StreamName, Synchronisation, ThreadPlace,
+    StreamName, Synchronisation, ThreadPlace, titled,
 };
 pub use crate::judgement::{AppliedFilter, AppliedSuppression, Judgement};
 

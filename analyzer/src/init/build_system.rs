@@ -5,18 +5,10 @@
 
 use std::path::Path;
 
-/// The commands of a project.
-pub(crate) struct Guess {
-    /// Builds it.
-    pub(crate) build: &'static str,
-    /// What a job checks: its tests, or a program to be named.
-    pub(crate) check: &'static str,
-    /// A line about what fits such a project better.
-    pub(crate) next: &'static str,
-}
+use super::Commands;
 
 /// What the files of a project say. Without any that are known: make, and a program.
-pub(crate) fn guess(project: &Path) -> Guess {
+pub(crate) fn guess(project: &Path) -> Commands<'static> {
     let has = |name: &str| project.join(name).exists();
     let text = |name: &str| std::fs::read_to_string(project.join(name)).unwrap_or_default();
     if has("CMakeLists.txt") {
@@ -24,7 +16,7 @@ pub(crate) fn guess(project: &Path) -> Guess {
             let line = line.to_ascii_lowercase();
             line.starts_with("enable_testing") || line.starts_with("include(ctest)")
         });
-        return Guess {
+        return Commands {
             build: "cmake -S . -B build && cmake --build build -j",
             check: if is_tested { "ctest --test-dir build --output-on-failure" } else { "build/app" },
             next: "next   CMake: find_package(StreamSan) and streamsan_add_test check tests one by one\n",
@@ -32,7 +24,7 @@ pub(crate) fn guess(project: &Path) -> Guess {
     }
     if has("meson.build") {
         let is_tested = text("meson.build").lines().any(|line| line.trim_start().starts_with("test("));
-        return Guess {
+        return Commands {
             build: "meson setup build && meson compile -C build",
             check: if is_tested { "meson test -C build --print-errorlogs" } else { "build/app" },
             next: "next   Meson: meson test --wrapper 'streamsan --sim' checks tests one by one\n",
@@ -46,14 +38,14 @@ pub(crate) fn guess(project: &Path) -> Guess {
             () if rule("test:") => "make test",
             () => "./app",
         };
-        return Guess { build: "make", check, next: "" };
+        return Commands { build: "make", check, next: "" };
     }
     if ["pyproject.toml", "setup.py", "pytest.ini"].into_iter().any(has) {
-        return Guess {
+        return Commands {
             build: if has("pyproject.toml") || has("setup.py") { "pip install ." } else { "pip install pytest" },
             check: "python -m pytest",
             next: "next   pytest: -p streamsan.pytest_plugin --streamsan names the test of each finding\n",
         };
     }
-    Guess { build: "make", check: "./app", next: "" }
+    Commands { build: "make", check: "./app", next: "" }
 }

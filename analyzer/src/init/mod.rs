@@ -31,8 +31,9 @@ impl Ci {
 
 /// The project's commands.
 pub(crate) struct Commands<'a> {
+    /// Builds it.
     pub(crate) build: &'a str,
-    /// The command to check.
+    /// What a job checks: its tests, or a program.
     pub(crate) check: &'a str,
     /// A line about what fits such a project better, or nothing.
     pub(crate) next: &'a str,

@@ -10,7 +10,7 @@ beside streamsan (scripts/patch); about 60 s.
 
 import json
 
-from harness import reports
+from harness.beside_bare import alone, ended, under
 from harness.errors import CannotRun
 from harness.options import Defaults
 from harness.places import SHARED
@@ -55,21 +55,14 @@ def compiled(session, name):
     return built.path
 
 
-def under(session, title, program, words, exact):
-    report = session.work / f"{title.replace(' ', '-')}.json"
-    options = ["--error-exitcode", "0", "--json", report, *filter(None, [exact, session.args.sim and "--sim"])]
-    ran = session.run([*session.streamsan("run", *options, "--"), program, *words])
-    bare = None if session.args.sim else session.run([program, *words])
-    return ran, bare, reports.load(report)
-
-
 def hashes(ran):
     return dict(line.split(" ") for line in ran.text.splitlines() if line.count(" ") == 1)
 
 
 def launches(session, program, title, how, exact):
     """The fields of a row."""
-    ran, bare, data = under(session, title, program, [how], exact)
+    bare = alone(session, [program, how])
+    ran, data = under(session, title, [program, how], exact)
     left, before = hashes(ran), hashes(bare) if bare else {}
     # The simulated GPU runs PTX, and machine code is what is judged: see the program.
     racy = {name for name in left if name.split("_")[0] in ("racy", "moved", "warp")}
@@ -98,18 +91,12 @@ def named(access):
     return (access.get("kernel") or "?").split("(")[0]
 
 
-def ended(ran, bare, data):
-    problems = [] if data is not None else [f"no JSON: {ran.last_words()!r}"]
-    if ran.hung or ran.code != (bare.code if bare else 0):
-        problems.append("hung" if ran.hung else f"exit {ran.code}: {ran.last_words()!r}")
-    return problems
-
-
 def tiles(session, program, title, name, exact):
     """The same, of a racy pair and its twin."""
     problems, found, wrong, unknown = [], 0, 0, []
     for variant in ("racy", "mended"):
-        ran, bare, data = under(session, f"{title} {variant}", program, [name, variant], exact)
+        bare = alone(session, [program, name, variant])
+        ran, data = under(session, f"{title} {variant}", [program, name, variant], exact)
         count = len((data or {}).get("findings", []))
         problems += [f"{variant}: {problem}" for problem in ended(ran, bare, data)]
         if variant == "racy":

@@ -17,6 +17,7 @@ import shutil
 import sys
 
 from harness import reports
+from harness.beside_bare import alone, ended, under
 from harness.options import Defaults
 from harness.places import CACHE, PROGRAMS
 from harness.process import environment, execute
@@ -170,31 +171,27 @@ def judged(session, case, program):
             return (ABSENT, *about, "", "", ABSENT, f"this Python has no {case.source.split('_')[0]}")
         command = [sys.executable, PROGRAMS / case.source, *case.words]
     env = environment(TORCHINDUCTOR_CACHE_DIR=str(session.work / "inductor"))
-    bare = None if session.args.sim else session.run(command, env=env)
+    bare = alone(session, command, env)
     problems, words, notes, missed = [], [], [], False
     for exact in ("", "--exact"):
         if exact and not session.args.sim and not session.binaries.exact:
             words.append(ABSENT)
             continue
-        report = session.work / f"{abs(hash(case.title))}{exact}.json"
-        options = ["--error-exitcode", "0", "--json", report, *filter(None, [exact, session.args.sim and "--sim"])]
-        ran = session.run([*session.streamsan("run", *options, "--"), *command], env=env)
-        data = reports.load(report)
+        how = exact or "predicted"
+        name = f"{CASES.index(case)} {how}"
+        ran, data = under(session, name, command, exact, env)
         found = reports.findings(data) if data else []
         words.append(f"{len(found)}" + ("" if data else " ?"))
-        how = exact or "predicted"
-        if data is None:
-            problems.append(f"{how}: no JSON: {ran.last_words()!r}")
-        elif bool(found) != case.racy:
+        wrong = ended(ran, bare, data)
+        if data is not None and bool(found) != case.racy:
             said = ", ".join(sorted({f"{f['confidence']} {f['access'].get('kernel') or '?'}"[:90] for f in found}))
             if case.racy and case.known:
                 missed = True
             else:
-                problems.append(f"{how}: " + ("MISSED" if case.racy else f"FALSE ALARM: {said}"))
-        if ran.hung or ran.code != (bare.code if bare else 0):
-            problems.append(f"{how}: " + ("hung" if ran.hung else f"exit {ran.code}: {ran.last_words()!r}"))
-        elif bare and not case.racy and ran.text != bare.text:
-            problems.append(f"{how}: prints {ran.text[-80:]!r}, bare {bare.text[-80:]!r}")
+                wrong.append("MISSED" if case.racy else f"FALSE ALARM: {said}")
+        if bare and not case.racy and not ran.hung and ran.code == bare.code and ran.text != bare.text:
+            wrong.append(f"prints {ran.text[-80:]!r}, bare {bare.text[-80:]!r}")
+        problems += [f"{how}: {problem}" for problem in wrong]
         launches = (data or {}).get("coverage", {}).get("launches", {})
         weak = {key: count for key, count in launches.items() if key in ("kinds_only", "unknown") and count}
         notes += [f"{how}: {weak}"] if weak else []

@@ -103,7 +103,7 @@ impl KernelCode for KnownKernel {
         }
         let moved = self.layout.for_code(l.params);
         let l = Launch { shape: l.shape, params: moved.as_deref().unwrap_or(l.params) };
-        let asked = || self.summary.triggering(&launch_args(&l, self.summary.cluster()));
+        let asked = || self.summary.triggering(&self.launch_args(&l));
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or(kernels::Triggering::Some)
     }
 
@@ -141,13 +141,6 @@ impl KernelCode for KnownKernel {
     }
 }
 
-/// A launch, as the analysis of kernels gets it. `fixed`: the cluster that the code says.
-fn launch_args<'a>(l: &Launch<'a>, fixed: Option<[u32; 3]>) -> LaunchArgs<'a> {
-    let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
-    let cluster = if cluster == [0; 3] { fixed.unwrap_or([1; 3]) } else { cluster };
-    LaunchArgs { grid, block, cluster, shared, params: l.params }
-}
-
 /// A kind of access, as detection names it.
 fn kind_of(kind: kernels::AccessKind) -> AccessKind {
     match kind {
@@ -164,9 +157,16 @@ impl KnownKernel {
         Self { summary, arch, code, layout: ParamLayout::default(), fixed: OnceLock::new() }
     }
 
+    /// A launch, as the analysis of kernels gets it. The code may fix the cluster.
+    fn launch_args<'a>(&self, l: &Launch<'a>) -> LaunchArgs<'a> {
+        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+        let cluster = if cluster == [0; 3] { self.summary.cluster().unwrap_or([1; 3]) } else { cluster };
+        LaunchArgs { grid, block, cluster, shared, params: l.params }
+    }
+
     /// Evaluates a launch whose parameters lie where the code has them.
     fn evaluate_code(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let args = launch_args(l, self.summary.cluster());
+        let args = self.launch_args(l);
         let mut accesses = Vec::new();
         let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
         if catch_unwind(evaluated).is_err() {

@@ -11,7 +11,7 @@ mod races;
 
 use super::{TracedProcess, each_op};
 use races::Races;
-use report::model::Outcome;
+use report::model::{Outcome, titled};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,8 +53,8 @@ struct Lanes {
 struct Track {
     /// `stream 3`, `host thread`.
     name: String,
-    /// What the program calls the stream by NVTX.
-    called: Option<String>,
+    /// What the program calls the stream by NVTX; empty if it does not.
+    called: String,
     /// Behind the name: ` (non-blocking)`.
     kind: &'static str,
 }
@@ -170,12 +170,11 @@ impl Lanes {
                     StreamKind::Legacy => ("legacy default stream".to_string(), ""),
                     StreamKind::PerThread => (format!("per-thread default stream of thread {}", thread.0), ""),
                 };
-                self.tracks.entry(stream.0.into()).or_insert(Track { name, called: None, kind });
+                self.tracks.entry(stream.0.into()).or_insert(Track { name, called: String::new(), kind });
                 Ok(())
             }
             Op::StreamName { stream, name } => {
-                let called = name.lossy().into_owned();
-                self.tracks.entry(stream.0.into()).or_default().called = Some(called).filter(|name| !name.is_empty());
+                self.tracks.entry(stream.0.into()).or_default().called = name.lossy().into_owned();
                 Ok(())
             }
             Op::Launch { stream, kernel, shape, .. } => {
@@ -336,8 +335,7 @@ impl Lanes {
     /// may name a stream late.
     fn name_tracks<W: Write>(&self, d: &mut Drawing<W>, pid: u32) -> io::Result<()> {
         for (track, Track { name, called, kind }) in &self.tracks {
-            let called = called.as_ref().map_or_else(String::new, |called| format!(" \"{called}\""));
-            let args = json!({ "name": format!("{name}{called}{kind}") });
+            let args = json!({ "name": format!("{}{kind}", titled(name, called)) });
             d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_name", "args": args }))?;
             let args = json!({ "sort_index": track });
             d.event(&json!({ "ph": "M", "pid": pid, "tid": track, "name": "thread_sort_index", "args": args }))?;
