@@ -123,7 +123,11 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Finished, LaunchError> {
     }
     preload.extend(plan.sim.and_then(Sim::preload));
     preload.extend(plan.sim.into_iter().flat_map(Sim::stand_ins));
-    let sanitized = executable::find(&plan.program[0]).map_or(Sanitized::No, |file| sanitized::of(&file));
+    let file = executable::find(&plan.program[0]);
+    if let Some(file) = &file {
+        symbols::hold_program(file);
+    }
+    let sanitized = file.map_or(Sanitized::No, |file| sanitized::of(&file));
     let stand_in = match sanitized {
         Sanitized::Inside => {
             return Err(LaunchError::ThreadSanitizer(plan.program[0].to_string_lossy().into_owned()));

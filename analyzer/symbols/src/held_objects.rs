@@ -3,7 +3,8 @@
 //!
 //! Owns which of them are open, for all processes, and the ways to a file that has lost its name:
 //! the kernel gives the executable to the owner of a process, and other mapped files to those with
-//! the capability for it (proc_pid_map_files(5)).
+//! the capability for it (proc_pid_map_files(5)). The launcher's program may delete itself and end
+//! before its first record is read: its file is opened before it starts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,6 +29,25 @@ pub(crate) struct Living {
 
 /// The files that are open, shared by all processes.
 static HELD: Mutex<Option<HashMap<FileIdentity, Weak<File>>>> = Mutex::new(None);
+
+/// The program that the launcher started last.
+static STARTED: Mutex<Option<Arc<File>>> = Mutex::new(None);
+
+/// Opens the file of a program that is about to start. A file that cannot be opened is left to
+/// what is found when the process says its modules.
+pub fn hold_program(path: &Path) {
+    let file = local_files::open(path).ok().map(Arc::new);
+    *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = file;
+}
+
+/// The file of the program that was started, if it has this build id.
+pub(crate) fn started(build_id: &[u8]) -> Option<Arc<File>> {
+    if build_id.is_empty() || local_files::are_named_by_traces() {
+        return None;
+    }
+    let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    started.filter(|file| has_build_id(file, build_id))
+}
 
 impl Living {
     /// A process that says this of itself. `None`: a trace does, which may be of another machine
@@ -130,6 +150,25 @@ mod tests {
             child
         });
         (child.expect("it runs"), program, id)
+    }
+
+    #[test]
+    fn a_program_that_deletes_itself_and_ends_is_still_read() {
+        let folder = system::private_file::folder("streamsan-held-objects-").expect("a folder");
+        let program = folder.join("program");
+        let of = fs::canonicalize("/bin/sleep").expect("sleep");
+        fs::copy(&of, &program).expect("copied");
+        let bytes = fs::read(&program).expect("readable");
+        let id = object::File::parse(&*bytes).expect("an object").build_id().expect("notes").expect("one").to_vec();
+        let inode = fs::metadata(&program).expect("there").ino();
+        hold_program(&program);
+        fs::remove_file(&program).expect("ours");
+        let found = |id: &[u8]| started(id).map(|file| file.metadata().expect("open").ino());
+        assert_eq!(found(&id), Some(inode));
+        assert_eq!((found(&[9; 20]), found(&[])), (None, None));
+        hold_program(&program);
+        assert_eq!(found(&id), None, "no such file any more");
+        fs::remove_dir_all(folder).expect("ours");
     }
 
     #[test]

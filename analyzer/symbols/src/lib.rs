@@ -45,6 +45,7 @@ use std::sync::Arc;
 use trace::{Op, PyCodeId, PyFrame, StackId};
 
 pub use demangle::demangle;
+pub use held_objects::hold_program;
 pub use merge::entered_by;
 
 use crate::frame::{Frame, FrameKind};
@@ -205,16 +206,17 @@ impl Symbolizer {
     pub fn module(&mut self, start: u64, end: u64, bias: u64, path: impl AsRef<Path>, build_id: &[u8]) {
         let file = path.as_ref().to_path_buf();
         self.recorded_files.module(&file, build_id);
-        if let Some(living) = &self.living {
+        let held = self.living.as_ref().and_then(|living| {
             // The same as before, whose path has got the kernel's mark of deleted files, say.
             let is_same = |module: &Module| {
                 (module.start, module.end, &*module.build_id) == (start, end, build_id)
                     && held_objects::named(&module.file) == held_objects::named(&file)
             };
             let earlier = self.modules.iter().rposition(is_same).and_then(|index| self.held.get(&index).cloned());
-            if let Some(held) = earlier.or_else(|| living.hold(&file, start, build_id)) {
-                self.held.insert(self.modules.len(), held);
-            }
+            earlier.or_else(|| living.hold(&file, start, build_id))
+        });
+        if let Some(held) = held.or_else(|| held_objects::started(build_id)) {
+            self.held.insert(self.modules.len(), held);
         }
         let path = file.to_string_lossy().into_owned();
         let module = Module { start, end, bias, path, file, build_id: build_id.to_vec() };
