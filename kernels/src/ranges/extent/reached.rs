@@ -25,7 +25,7 @@ pub(crate) struct AccessContext<'a> {
 }
 
 /// One base that an access may have, and the bytes relative to its value.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ReachedBytes<E = ByteSet> {
     pub(crate) base: SymbolicBase,
     /// See [`crate::KernelAccess::several`].
@@ -33,7 +33,8 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     /// See [`crate::KernelAccess::early`].
     pub(crate) early: Early,
     pub(crate) extent: E,
-    /// The same bytes, more precisely.
+    /// The same bytes, more precisely. With final extents there are none.
+    #[serde(skip)]
     pub(crate) delinearized: Option<Box<Delinearized>>,
     /// See [`crate::KernelAccess::tiles`].
     pub(crate) tiles: Option<Box<Tiles<E>>>,

@@ -2,7 +2,8 @@
 //! that differ in their numbers.
 //!
 //! Owns the policy, and which results outlive the process ([`crate::Cache`]): a second run of the
-//! same program finds all its launches evaluated. A recording costs as much as several evaluations,
+//! same program finds all its launches evaluated, their locks found, and the evidence of which
+//! kernels' bytes move with their pointers. A recording costs as much as several evaluations,
 //! and most kernels are launched in one or two shapes, so the third shape is the first to be
 //! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
 //! one.
@@ -11,13 +12,13 @@ use super::kept_evaluations::KeptEvaluations;
 use super::relocated::Relocations;
 use super::replay::{self, ReplayProgram};
 use crate::Extent;
-use crate::effects::{AccessKind, Early, LaunchArgs, Tiles};
+use crate::effects::LaunchArgs;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::EvaluatedAccesses;
-use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
-use crate::ranges::memo::kept_locks::KeptLocks;
+use crate::ranges::memo::kept_locks::{self, KeptLocks};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -35,14 +36,16 @@ fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
 
 /// An evaluated launch: valid for every launch that agrees in shape and in the numbers that
 /// mattered.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CachedEvaluation {
     pub(super) shape: LaunchShape,
     pub(super) inputs: Vec<(LaunchInput, u64)>,
     pub(crate) result: EvaluatedAccesses<Extent>,
     /// The locks of these launches, once they were found.
+    #[serde(with = "kept_locks::once")]
     pub(crate) locks: OnceLock<KeptLocks>,
     /// The same of those that are held if a launch executes the fences which they need.
+    #[serde(with = "kept_locks::once")]
     pub(crate) if_fenced: OnceLock<KeptLocks>,
 }
 
@@ -64,13 +67,6 @@ impl CachedEvaluation {
         })
     }
 }
-
-/// A [`CachedEvaluation`] as it is written down.
-type PackedEvaluation = (LaunchShape, Vec<(LaunchInput, u64)>, Vec<PackedAccess>);
-
-/// Direction, base, whether it is one of several and whether it is before the wait, bytes, tiles,
-/// place.
-type PackedAccess = (AccessKind, SymbolicBase, (bool, Early), Extent, Option<Box<Tiles>>, u32);
 
 /// What is kept of one kernel.
 #[derive(Debug, Default)]
@@ -191,27 +187,18 @@ impl EvaluationCache {
         if !std::mem::take(&mut store.fresh) {
             return None;
         }
-        let pack = |k: &Arc<CachedEvaluation>| -> PackedEvaluation {
-            let packed = |(kind, r, at): &(AccessKind, ReachedBytes<Extent>, u32)| -> PackedAccess {
-                (*kind, r.base, (r.several, r.early), r.extent.clone(), r.tiles.clone(), *at)
-            };
-            (k.shape, k.inputs.clone(), k.result.iter().map(packed).collect())
-        };
-        postcard::to_allocvec(&store.kept.iter().map(pack).collect::<Vec<_>>()).ok()
+        postcard::to_allocvec(&(store.kept.iter().collect::<Vec<_>>(), &store.relocations)).ok()
     }
 
     /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
     /// taken.
     pub(crate) fn unpack(&mut self, bytes: &[u8]) -> bool {
-        let Ok((packed, [])) = postcard::take_from_bytes::<Vec<PackedEvaluation>>(bytes) else { return false };
+        let Ok(((kept, relocations), [])) = postcard::take_from_bytes::<(Vec<_>, Relocations)>(bytes) else {
+            return false;
+        };
         let store = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (shape, inputs, result) in packed {
-            let whole = |(kind, base, (several, early), extent, tiles, at)| {
-                (kind, ReachedBytes { tiles, ..ReachedBytes::new(base, several, extent).made(early) }, at)
-            };
-            let result = result.into_iter().map(whole).collect();
-            store.kept.push(Arc::new(CachedEvaluation::new(shape, inputs, result)));
-        }
+        kept.into_iter().for_each(|kept| store.kept.push(kept));
+        store.relocations = relocations;
         true
     }
 }

@@ -6,6 +6,7 @@
 use crate::effects::Extent;
 use crate::ranges::extent::reached::ReachedBytes;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Where the words of locks lie, by the numbers of the accesses that go through them, before the
@@ -15,7 +16,7 @@ pub(crate) type SymbolicWords = FxHashMap<u32, SmallVec<[ReachedBytes<Extent>; 1
 /// The locks of all launches of one evaluation, before the values of parameters are put in: finding
 /// them takes as long as the evaluation. Of launches whose bytes are told apart by lock there are
 /// none.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct KeptLocks {
     pub(crate) words: SymbolicWords,
     pub(crate) asked: bool,
@@ -35,5 +36,21 @@ impl KeptLocks {
             Some((*k, reached.iter().map(&moved).collect::<Option<SmallVec<_>>>()?))
         };
         Some(KeptLocks { words: self.words.iter().map(of).collect::<Option<_>>()?, ..self.clone() })
+    }
+}
+
+/// Locks that may not have been looked for, as they are written down.
+pub(super) mod once {
+    use super::KeptLocks;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::OnceLock;
+
+    pub(crate) fn serialize<S: Serializer>(locks: &OnceLock<KeptLocks>, to: S) -> Result<S::Ok, S::Error> {
+        locks.get().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<OnceLock<KeptLocks>, D::Error> {
+        let locks = Option::<KeptLocks>::deserialize(from)?;
+        Ok(locks.map_or_else(OnceLock::new, OnceLock::from))
     }
 }

@@ -14,13 +14,15 @@
 //! an upper bound. That is no proof: a kernel may test any bit of an address. So the bound is never
 //! exact, such launches are counted ([`Relocations::taken`]), and at each doubling of their number
 //! one of them is evaluated after all. One difference ends it for good. Their locks are those of
-//! the first launch, moved in the same way.
+//! the first launch, moved in the same way. The evidence is kept with the evaluations, which later
+//! runs of the program find instead of making them.
 
 use super::evaluation_cache::{CachedEvaluation, LaunchShape, push};
 use crate::effects::{Extent, LaunchArgs};
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
 use crate::ranges::memo::kept_locks::KeptLocks;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Evaluations that have to agree.
@@ -36,7 +38,7 @@ const ALIGNMENT: u64 = 256;
 type Pointer = (u16, u64);
 
 /// The evaluations of alike launches.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Alike {
     shape: LaunchShape,
     numbers: Vec<(LaunchInput, u64)>,
@@ -52,9 +54,11 @@ struct Alike {
 }
 
 /// All of one kernel. The latest are last.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Relocations {
     sets: Vec<Alike>,
+    /// In this process.
+    #[serde(skip)]
     taken: u64,
 }
 
@@ -183,6 +187,7 @@ impl Relocations {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reason;
     use crate::effects::AccessKind;
     use crate::ranges::domain::byte_set::ByteSet;
     use crate::ranges::domain::int::Int;
@@ -322,6 +327,34 @@ mod tests {
             assert!(!launch(&cache, kernel, [block(50); 2], 100), "one pointer for both");
             assert!(!launch(&cache, kernel, [block(50), 0], 100), "none");
             assert!(launch(&cache, kernel, [block(50), block(51)], 100));
+        }
+    }
+    #[test]
+    fn a_later_process_has_the_evidence_and_the_locks() {
+        for kernel in kernels(false) {
+            let cache = EvaluationCache::default();
+            let first = |cache: &EvaluationCache, n| launch(cache, kernel, [block(n), block(n + 300)], 100);
+            (0..20).for_each(|n| {
+                first(&cache, n);
+            });
+            let params: Vec<u8> =
+                [block(0), block(300)].iter().flat_map(|p| p.to_le_bytes()).chain([100, 0, 0, 0]).collect();
+            let shape = LaunchArgs::new([1, 1, 1], [128, 1, 1], &params);
+            let kept = |cache: &EvaluationCache| {
+                cache.get_or_evaluate(&shape, &[0, 8], || false, || unreachable!("it was evaluated"), |_| None)
+            };
+            let word = ReachedBytes::new(SymbolicBase::Word(8), false, Extent::Unknown { reason: Reason::Loaded });
+            let words = [(3, [word].into_iter().collect())].into_iter().collect();
+            let locks = KeptLocks { words, asked: true, made: vec![true, false], equal: vec![false] };
+            kept(&cache).locks.set(locks.clone()).expect("not looked for");
+            let mut later = EvaluationCache::default();
+            assert!(later.unpack(&cache.pack().expect("it has evaluated")));
+            assert_eq!(cache.pack(), None, "nothing came since");
+            assert!(!first(&later, 0), "the first is found as it was evaluated");
+            assert_eq!((kept(&later).locks.get(), kept(&later).if_fenced.get()), (Some(&locks), None));
+            let taken = (20..30).filter(|n| first(&later, *n)).count();
+            assert!(taken > 8, "{kernel:?}: {taken} of 10");
+            assert!(!later.unpack(&[1, 2, 3]), "damaged");
         }
     }
 }
