@@ -1,18 +1,23 @@
-"""Dependent launches of public code: CUTLASS, FlashInfer, CUB, Thrust, Triton, PyTorch.
+"""Public code: dependent launches of CUTLASS, FlashInfer and llama.cpp, and operators of PyTorch.
 
 Programs of this repository launch kernels of these libraries behind a kernel that triggers before
 it writes: at commits in which they read before their wait, or never wait, and at commits in which
-they wait first. Each runs bare, under `streamsan run` and under `streamsan run --exact`. Racy ones
-must be reported, no others; exit codes, and what silent ones print, must be those of the bare run.
-Headers of CUTLASS and FlashInfer are taken from the folder --sources, by names like
-`cutlass-7107b0553`, and fetched by git where they are missing. Needs a GPU of compute capability
-9.0 and nvcc, PyTorch and Triton for their rows; about 300 s, of which compilers take most.
+they wait first. CUTLASS's own examples run as they are, and operators of cuBLAS, cuDNN, Triton and
+PyTorch on one stream, on two that wait for each other, and on two of which one does not wait. Each
+case runs bare, under `streamsan run` and under `streamsan run --exact`. Racy ones must be reported,
+no others; exit codes, and what silent ones print (but for times), must be those of the bare run.
+`launches`, `ranges` and `byte` are of the predicted run: all launches, those with ranges, and those
+known to the byte. Sources of CUTLASS, FlashInfer and ggml (llama.cpp) are taken from the folder
+--sources, by names like `cutlass-7107b0553`, and fetched by git where they are missing. Needs a GPU
+of compute capability 9.0 and nvcc with cuBLAS, PyTorch and Triton for their rows. The first 17 rows
+take about 300 s, of which compilers take most; the others, compiled before, 170 s.
 """
 
 import concurrent.futures
 import dataclasses
 import importlib.util
 import pathlib
+import re
 import shutil
 import sys
 
@@ -23,11 +28,32 @@ from harness.places import CACHE, PROGRAMS
 from harness.process import environment, execute
 from harness.table import ABSENT, KNOWN, LATE, OK, WRONG, Table
 
-DEFAULTS = Defaults(budget=600, timeout=120, sim=True)
+DEFAULTS = Defaults(budget=1200, timeout=120, sim=True)
 FLAGS = ("-O2", "-w", "-lineinfo", "-std=c++17", "-cudart", "shared", "-DNDEBUG")
 HOPPER = ("-arch=sm_90a", "--expt-relaxed-constexpr", "-DCUTLASS_ENABLE_GDC_FOR_SM90", "-lcuda")
-WHERE = {"cutlass": "https://github.com/NVIDIA/cutlass", "flashinfer": "https://github.com/flashinfer-ai/flashinfer"}
-FOLDERS = {"cutlass": ("include", "tools/util/include"), "flashinfer": ("include",)}
+WHERE = {
+    "cutlass": "https://github.com/NVIDIA/cutlass",
+    "flashinfer": "https://github.com/flashinfer-ai/flashinfer",
+    "ggml": "https://github.com/ggml-org/ggml",
+}
+FOLDERS = {
+    "cutlass": ("include", "tools/util/include", "examples"),
+    "flashinfer": ("include",),
+    "ggml": ("include", "src"),
+}
+# Where a library's headers lie in its folders.
+INCLUDED = {
+    "cutlass": ("include", "tools/util/include", "examples/common"),
+    "flashinfer": ("include", "include/flashinfer"),
+    "ggml": ("include", "src", "src/ggml-cuda"),
+}
+FOR = {
+    "cutlass": HOPPER,
+    "flashinfer": ("-arch=sm_90",),
+    "ggml": ("-arch=sm_90", "-use_fast_math", "-extended-lambda"),
+}
+# Lines of CUTLASS's examples that tell times.
+TIMES = re.compile(r".*(runtime|FLOPS).*\n?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,14 +62,16 @@ class Case:
 
     title: str
     racy: bool
+    # In the folder of programs, or (`examples/...`) in that of the library.
     source: str
     words: tuple
-    # A library's headers, as `cutlass-COMMIT`.
+    # A library's sources, as `cutlass-COMMIT`.
     headers: str = ""
     # Whether the headers' waits are left out.
     without_waits: bool = False
     # Why its race is not found.
     known: str = ""
+    flags: tuple = ()
 
 
 def cutlass(commit, form, what, racy, note, known=""):
@@ -56,6 +84,28 @@ def flashinfer(form, without):
     return Case(
         f"flashinfer {form}: {note}", without, "flashinfer_dependents.cu", (form,), "flashinfer-fb28d7242", without
     )
+
+
+def llama(commit, form, racy, note):
+    title = f"llama.cpp {commit} {form}: {note}"
+    return Case(title, racy, "llama_dependents.cu", (form,), f"ggml-{commit}")
+
+
+def example(source, **sizes):
+    """An example of CUTLASS as it is, in sizes with a name."""
+    number = source.split("_")[0]
+    return [
+        Case(f"cutlass example {number} {size}", False, f"examples/{source}", (*words.split(),), "cutlass-7107b0553")
+        for size, words in sizes.items()
+    ]
+
+
+def operator(title, source, *words, flags=()):
+    """On one stream, on two that wait for each other, and on two of which one does not."""
+    return [
+        Case(f"{title}: {streams}", streams == "unordered", source, (*words, streams), flags=flags)
+        for streams in ("one", "ordered", "unordered")
+    ]
 
 
 CASES = [
@@ -78,6 +128,59 @@ CASES = [
     Case("torch eager", False, "torch_dependents.py", ("eager",)),
     Case("torch compiled", False, "torch_dependents.py", ("compiled",)),
     Case("torch compiled, pdl", False, "torch_dependents.py", ("pdl",)),
+    # Commits of ggml, into which llama.cpp's are copied: before and after #23690, before and after
+    # #23825. That one takes the launch attribute away; #24030 gives it back, and takes `__restrict__`
+    # away. The loads of the queries stay above the wait in machine code.
+    llama("377998315", "fwht", True, "never waits"),
+    llama("e18a795f5", "fwht", False, "waits"),
+    llama("a8779616d", "attention", True, "a load is moved above its wait"),
+    llama("3076f42ba", "attention", False, "is no dependent"),
+    llama("191dfedba", "attention", True, "a load is moved above its wait"),
+    llama("d99724f2b", "attention", True, "a load is moved above its wait"),
+    llama("d99724f2b", "fwht", False, "waits"),
+    *example(
+        "48_hopper_warp_specialized_gemm/48_hopper_warp_specialized_gemm.cu",
+        small="--m=256 --n=256 --k=128 --iterations=1",
+        medium="--m=2048 --n=1024 --k=512 --iterations=1",
+    ),
+    *example(
+        "49_hopper_gemm_with_collective_builder/49_collective_builder.cu",
+        small="--m=256 --n=256 --k=128",
+        medium="--m=2048 --n=1024 --k=512 --l=2",
+    ),
+    *example(
+        "54_hopper_fp8_warp_specialized_gemm/54_hopper_fp8_warp_specialized_gemm.cu",
+        small="--m=256 --n=256 --k=128 --l=1 --iterations=1",
+        medium="--m=1024 --n=2048 --k=512 --l=2 --iterations=1",
+    ),
+    *example(
+        "57_hopper_grouped_gemm/57_hopper_grouped_gemm.cu",
+        small="--m=256 --n=256 --k=128 --groups=2 --iterations=1",
+        medium="--m=1024 --n=512 --k=512 --groups=6 --iterations=1",
+    ),
+    *example(
+        "67_hopper_fp8_warp_specialized_gemm_with_blockwise_scaling/"
+        "67_hopper_fp8_warp_specialized_gemm_with_blockwise_scaling.cu",
+        small="--m=256 --n=256 --k=256 --l=1 --warmup=0 --iterations=1",
+        medium="--m=1024 --n=1024 --k=512 --l=2 --warmup=0 --iterations=1",
+    ),
+    *operator("cublasLt", "lt_streams.cu", flags=("-lcublasLt",)),
+    *(
+        case
+        for name, title in (
+            ("tiles", "triton product by descriptors"),
+            ("persistent", "triton persistent product"),
+            ("device", "triton product by the device's descriptors"),
+            ("matmul", "torch product"),
+            ("convolution", "torch convolution"),
+            ("cudnn", "torch attention of cuDNN"),
+            ("flash", "torch flash attention"),
+            ("efficient", "torch efficient attention"),
+            ("compiled", "torch compiled model"),
+            ("pdl", "torch compiled model with pdl"),
+        )
+        for case in operator(title, "torch_streams.py", name)
+    ),
 ]
 
 
@@ -91,7 +194,19 @@ def run(session):
     if not session.args.sim:
         session.need_gpu()
     cases = session.pick(CASES, lambda case: case.title)
-    table = Table({"case": "46", "racy": "5", "predicted": "10", "exact": "10", "": "6", "note": ""})
+    table = Table(
+        {
+            "case": "54",
+            "racy": "5",
+            "predicted": "10",
+            "exact": "6",
+            "launches": ">8",
+            "ranges": ">7",
+            "byte": ">6",
+            "": "8",
+            "note": "",
+        }
+    )
     with concurrent.futures.ThreadPoolExecutor(min(8, session.cores)) as pool:
         built = {}
         for case in cases:
@@ -106,7 +221,7 @@ def run(session):
 
 def compiled(session, case):
     """The program of a case, or why there is none."""
-    flags = list(FLAGS)
+    flags, folder = [*FLAGS, *case.flags], PROGRAMS
     if case.headers:
         folder = headers(session, case.headers)
         if folder is None:
@@ -114,12 +229,12 @@ def compiled(session, case):
         library = case.headers.split("-")[0]
         if case.without_waits:
             flags.append(f"-I{without_waits(session, folder)}")
-        flags += [f"-I{folder / part}" for part in FOLDERS[library]]
-        flags += [f"-I{folder}/include/flashinfer"] if library == "flashinfer" else []
-        flags += HOPPER if library == "cutlass" else ["-arch=sm_90"]
+        flags += [f"-I{folder / part}" for part in INCLUDED[library]]
+        flags += FOR[library]
     else:
         flags.append("-arch=sm_90")
-    built = session.compiler.compile(PROGRAMS / case.source, *flags, limit=500)
+    source = folder / case.source if case.source.startswith("examples/") else PROGRAMS / case.source
+    built = session.compiler.compile(source, *flags, limit=500)
     return built.path, built.error
 
 
@@ -160,19 +275,19 @@ def judged(session, case, program):
     """The fields of a row."""
     about = (case.title, "racy" if case.racy else "")
     if session.left() < 10:
-        return (LATE, *about, "", "", LATE, "")
+        return (LATE, *about, "", "", "", "", "", LATE, "")
     if program is not None:
         path, error = program.result()
         if path is None:
-            return (WRONG, *about, "", "", "WRONG", f"does not compile: {error[-300:]}")
+            return (WRONG, *about, "", "", "", "", "", WRONG, f"does not compile: {error[-300:]}")
         command = [path, *case.words]
     else:
         if case.source.startswith("t") and importlib.util.find_spec(case.source.split("_")[0]) is None:
-            return (ABSENT, *about, "", "", ABSENT, f"this Python has no {case.source.split('_')[0]}")
+            return (ABSENT, *about, "", "", "", "", "", ABSENT, f"this Python has no {case.source.split('_')[0]}")
         command = [sys.executable, PROGRAMS / case.source, *case.words]
     env = environment(TORCHINDUCTOR_CACHE_DIR=str(session.work / "inductor"))
     bare = alone(session, command, env)
-    problems, words, notes, missed = [], [], [], False
+    problems, words, counts, notes, missed = [], [], ("", "", ""), [], False
     for exact in ("", "--exact"):
         if exact and not session.args.sim and not session.binaries.exact:
             words.append(ABSENT)
@@ -189,12 +304,25 @@ def judged(session, case, program):
                 missed = True
             else:
                 wrong.append("MISSED" if case.racy else f"FALSE ALARM: {said}")
-        if bare and not case.racy and not ran.hung and ran.code == bare.code and ran.text != bare.text:
+        if bare and not case.racy and not ran.hung and ran.code == bare.code and steady(ran) != steady(bare):
             wrong.append(f"prints {ran.text[-80:]!r}, bare {bare.text[-80:]!r}")
         problems += [f"{how}: {problem}" for problem in wrong]
+        if data and not exact:
+            counts = known(data["coverage"])
         launches = (data or {}).get("coverage", {}).get("launches", {})
         weak = {key: count for key, count in launches.items() if key in ("kinds_only", "unknown") and count}
         notes += [f"{how}: {weak}"] if weak else []
     outcome = WRONG if problems else KNOWN if missed else OK
     notes += [f"missed: {case.known}"] if missed else []
-    return (outcome, *about, *words, outcome, "; ".join(problems + notes))
+    return (outcome, *about, *words, *counts, outcome, "; ".join(problems + notes))
+
+
+def known(coverage):
+    """How many launches there were, how many have ranges, and how many are known to the byte."""
+    launches = coverage["launches"]
+    return launches["total"], launches["ranges"], sum(kernel["exact"] for kernel in coverage["kernels"])
+
+
+def steady(ran):
+    """What a program printed, without times."""
+    return TIMES.sub("", ran.text)
