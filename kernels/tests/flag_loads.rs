@@ -26,7 +26,7 @@ fn forms() -> Vec<(String, Vec<(LoadScope, bool)>)> {
         put(poll(order) + "bar.sync 0;\n" + data, &[(scope, true)]);
         // Nothing is read behind it but other flags.
         put(poll(order), &[(scope, false)]);
-        put(poll(order) + "st.relaxed.sys.global.u32 [%p], 0;\nfence.acq_rel.sys;\n" + data, &[(scope, false)]);
+        put(poll(order) + "st.relaxed.sys.global.u32 [%p], %n;\nfence.acq_rel.sys;\n" + data, &[(scope, false)]);
     }
     put(poll("acquire.sys") + data, &[(LoadScope::System, false)]);
     put(poll("acquire.gpu") + data, &[(LoadScope::Device, false)]);

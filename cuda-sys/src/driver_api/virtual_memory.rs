@@ -38,9 +38,9 @@ macro_rules! __driver_api_virtual_memory {
     ) [plain cuMemImportFromShareableHandle]
         partly "matched between processes by POSIX descriptors and fabric handles; others are counted";
     after  fn cuMemRetainAllocationHandle(handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void)
-        [plain cuMemRetainAllocationHandle] no_effect;
+        [plain cuMemRetainAllocationHandle];
     after  fn cuMulticastCreate(mc_handle: *mut CUmemGenericAllocationHandle, prop: *const CUmulticastObjectProp)
-        [plain cuMulticastCreate] no_effect;
+        [plain cuMulticastCreate];
     after  fn cuMulticastAddDevice(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice) [plain cuMulticastAddDevice] no_effect;
     after  fn cuMulticastBindMem(
         mc_handle: CUmemGenericAllocationHandle, mc_offset: usize, mem_handle: CUmemGenericAllocationHandle,

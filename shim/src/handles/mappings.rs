@@ -144,6 +144,19 @@ impl Mappings {
         self.tables().add(handle, Physical { size, ..Physical::default() });
     }
 
+    /// A handle stands for the memory that is mapped at an address.
+    pub fn retained(&self, handle: u64, address: u64) {
+        let mut tables = self.tables();
+        let mapped = tables.mappings.iter().filter(|m| m.ptr <= address).max_by_key(|m| m.ptr).map(|m| m.name);
+        let memory = tables.memory.iter().find(|memory| Some(memory.name) == mapped).map(|memory| memory.physical);
+        match memory {
+            Some(physical) => tables.stands_for(handle, physical),
+            None => {
+                tables.add(handle, Physical::default());
+            }
+        }
+    }
+
     /// A handle came from what a process has exported: by this key, with this mark if it came as a
     /// descriptor. This process may have made the memory itself.
     pub fn imported(&self, handle: u64, key: Vec<u8>, mark: Option<Mark>) {
@@ -391,6 +404,11 @@ mod tests {
         // What this process has made itself is the same memory by any handle.
         h.imported(8, exported.key.clone(), exported.mark);
         assert_eq!(h.map(8, 0, 0x4000, 0x100), Mapped { alias_of: Some(0x3000), ..Mapped::default() });
+        h.retained(9, 0x4010);
+        assert_eq!(h.map(9, 0, 0x6000, 0x100), Mapped { alias_of: Some(0x3000), ..Mapped::default() });
+        // That of a multicast object, of which nothing is known, is not exported.
+        h.created(9, 0);
+        assert!(h.exported(9).is_none());
         // A handle that comes back is other memory.
         h.created(7, 0x100);
         let other = h.map(7, 0, 0x5000, 0x100);

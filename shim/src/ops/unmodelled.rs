@@ -169,8 +169,6 @@ no_effect! {
     fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);
     fn cuMemAddressFree(ptr: CUdeviceptr, size: usize);
     fn cuMemRelease(handle: CUmemGenericAllocationHandle);
-    fn cuMemRetainAllocationHandle(handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void);
-    fn cuMulticastCreate(mc_handle: *mut CUmemGenericAllocationHandle, prop: *const CUmulticastObjectProp);
     fn cuMulticastAddDevice(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice);
     fn cuMulticastUnbind(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice, mc_offset: usize, size: usize);
     fn cuLogicalEndpointIdReserve(base_le_id: *mut CUlogicalEndpointId, count: u32);

@@ -13,16 +13,9 @@ fn hints(memory: &str) -> Option<Vec<(String, String)>> {
     assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);
     let text = std::fs::read_to_string(&json).expect("a report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
-    let of = |hint: &Value| ["kind", "text"].map(|field| hint[field].as_str().expect("text").to_owned()).into();
-    Some(
-        report["hints"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(of)
-            .filter(|(kind, _): &(String, String)| kind.starts_with("flag-"))
-            .collect(),
-    )
+    let text = |hint: &Value, field: &str| hint[field].as_str().expect("text").to_owned();
+    let all = report["hints"].as_array().expect("a list").iter().map(|hint| (text(hint, "kind"), text(hint, "text")));
+    Some(all.filter(|(kind, _)| kind.starts_with("flag-")).collect())
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn callers(ways: &[&str]) -> PathBuf {
 fn three_programs(name: &str, ways: &[&str]) -> PathBuf {
     let folder = build::scratch(name);
     for caller in ["CALLER=1", "CALLER=2", "CALLER=3"] {
-        put(&callers(&[&[caller], ways].concat()), &folder.join(format!("bin/{}", &caller[7..])));
+        put(&callers(&[&[caller][..], ways].concat()), &folder.join(format!("bin/{}", &caller[7..])));
     }
     folder
 }

@@ -26,6 +26,29 @@ pub(crate) unsafe fn cuMemCreate(
     }
 }
 
+/// A handle of a multicast object may have been one of memory: it stands for that no more.
+pub(crate) unsafe fn cuMulticastCreate(
+    cx: &mut Cx<'_>,
+    mc_handle: *mut CUmemGenericAllocationHandle,
+    _prop: *const CUmulticastObjectProp,
+) {
+    if let Some(core) = cx.core() {
+        // SAFETY: the call succeeded, so it has written the handle.
+        core.handles.mappings.created(unsafe { *mc_handle }, 0);
+    }
+}
+
+pub(crate) unsafe fn cuMemRetainAllocationHandle(
+    cx: &mut Cx<'_>,
+    handle: *mut CUmemGenericAllocationHandle,
+    addr: *mut c_void,
+) {
+    if let Some(core) = cx.core() {
+        // SAFETY: the call succeeded, so it has written the handle.
+        core.handles.mappings.retained(unsafe { *handle }, addr as u64);
+    }
+}
+
 pub(crate) unsafe fn cuMemMap(
     cx: &mut Cx<'_>,
     ptr: CUdeviceptr,
