@@ -6,8 +6,8 @@ use kernels::{CodeImage, LoadScope};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What a kernel does (`%p`: a flag, `%d`: data, `%n`: a number), and of each flag that it polls the
-/// scope and whether data is touched behind it without an acquire.
+/// What a kernel does (`%p`: a flag, `%d`: data, `%n`: a number), and of each flag that it polls
+/// the scope and whether data is touched behind it without an acquire.
 fn forms() -> Vec<(String, Vec<(LoadScope, bool)>)> {
     let mut forms = Vec::new();
     let mut put = |body: String, flags: &[(LoadScope, bool)]| forms.push((body, flags.to_vec()));

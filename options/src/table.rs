@@ -1,7 +1,7 @@
 //! The table: every option there is, one row each, in the order of the help.
 //!
-//! Columns: number, name, letter, type, default, commands, reader, group, help; where other commands
-//! have a switch of that name, these behind `switch_of`.
+//! Columns: number, name, letter, type, default, commands, reader, group, help; where other
+//! commands have a switch of that name, these behind `switch_of`.
 
 use crate::row::Command::{Check, Diff, Excess, Explain, Hunt, Memory, Record, Run, Timeline};
 use crate::row::{Command, Commands, Group, Kind, Reader, Row};

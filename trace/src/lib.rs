@@ -50,8 +50,8 @@ pub const STEPPED_ASIDE: &str = "host touches of ";
 /// system allocated (CUDA's attribute `pageableMemoryAccess`).
 pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 
-/// Keys of physical memory begin so ([`Op::SharedMemory`]). That memory has no owner whose free ends
-/// it: it lives as long as any process has it.
+/// Keys of physical memory begin so ([`Op::SharedMemory`]). That memory has no owner whose free
+/// ends it: it lives as long as any process has it.
 pub const PHYSICAL_KEY: &[u8] = b"physical";
 
 /// From here on addresses are substitutes: of memory whose own address another piece of memory is

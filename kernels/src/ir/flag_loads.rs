@@ -98,13 +98,13 @@ struct LoopBody<'a> {
 
 /// What a value that is computed in a loop comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Comes {
+enum ValueOrigin {
     /// Only from what the loop does not change.
-    FromOutside,
+    Outside,
     /// From the load, and from such values.
-    FromLoad,
+    Load,
     /// From something else that changes in the loop.
-    FromElsewhere,
+    Elsewhere,
 }
 
 /// The flags that a kernel polls.
@@ -151,12 +151,12 @@ fn polls(f: &KernelIr, l: &Loop) -> Option<u32> {
     let body = LoopBody { insts, steps: Cell::new(0) };
     loads.into_iter().find_map(|load| {
         let Op::Mem(Mem { addr: Addr::Sum(parts, _), .. }) = &load.op else { return None };
-        let stays = |part: &SrcOperand| body.source(part, load.at, &mut Vec::new()) == Comes::FromOutside;
+        let stays = |part: &SrcOperand| body.source(part, load.at, &mut Vec::new()) == ValueOrigin::Outside;
         let ends = |block: BlockId| match &f.blocks[block.0 as usize].term {
             Term::Branch { cond, taken, fall } => {
                 let leaves = |to: &Option<BlockId>| to.is_none_or(|to| !l.members[to.0 as usize]);
                 let is_exit = leaves(taken) != leaves(fall);
-                is_exit && body.source(cond, load.at, &mut Vec::new()) == Comes::FromLoad
+                is_exit && body.source(cond, load.at, &mut Vec::new()) == ValueOrigin::Load
             }
             _ => false,
         };
@@ -165,35 +165,35 @@ fn polls(f: &KernelIr, l: &Loop) -> Option<u32> {
 }
 
 impl LoopBody<'_> {
-    fn source(&self, operand: &SrcOperand, load: u32, path: &mut Vec<Var>) -> Comes {
+    fn source(&self, operand: &SrcOperand, load: u32, path: &mut Vec<Var>) -> ValueOrigin {
         match operand.src {
             Src::Var(v) | Src::Zext(v) => self.value(v, load, path),
             Src::Pair(low, high) => {
                 let parts = [low, high].map(|v| self.value(v, load, path));
                 joined(parts)
             }
-            _ => Comes::FromOutside,
+            _ => ValueOrigin::Outside,
         }
     }
 
     /// What a variable comes from. `path`: variables that are being followed; one that comes from
     /// itself changes from one iteration to the next.
-    fn value(&self, v: Var, load: u32, path: &mut Vec<Var>) -> Comes {
+    fn value(&self, v: Var, load: u32, path: &mut Vec<Var>) -> ValueOrigin {
         self.steps.set(self.steps.get() + 1);
         if path.contains(&v) || self.steps.get() > STEPS {
-            return Comes::FromElsewhere;
+            return ValueOrigin::Elsewhere;
         }
         path.push(v);
-        let mut comes = Comes::FromOutside;
+        let mut comes = ValueOrigin::Outside;
         for inst in self.insts.iter().filter(|inst| inst.dsts.contains(&v)) {
             let of = match &inst.op {
-                _ if inst.at == load => Comes::FromLoad,
+                _ if inst.at == load => ValueOrigin::Load,
                 Op::Mem(_) | Op::Loaded(_) | Op::Unknown(_) | Op::ClobberAll | Op::Shuffle { .. } => {
-                    Comes::FromElsewhere
+                    ValueOrigin::Elsewhere
                 }
                 _ => joined(inst.srcs.iter().map(|src| self.source(src, load, path))),
             };
-            let guard = inst.guard.as_ref().map_or(Comes::FromOutside, |guard| self.source(guard, load, path));
+            let guard = inst.guard.as_ref().map_or(ValueOrigin::Outside, |guard| self.source(guard, load, path));
             comes = joined([comes, of, guard]);
         }
         path.pop();
@@ -202,11 +202,11 @@ impl LoopBody<'_> {
 }
 
 /// What comes from several values.
-fn joined(of: impl IntoIterator<Item = Comes>) -> Comes {
-    of.into_iter().fold(Comes::FromOutside, |all, one| match (all, one) {
-        (Comes::FromElsewhere, _) | (_, Comes::FromElsewhere) => Comes::FromElsewhere,
-        (Comes::FromLoad, _) | (_, Comes::FromLoad) => Comes::FromLoad,
-        _ => Comes::FromOutside,
+fn joined(of: impl IntoIterator<Item = ValueOrigin>) -> ValueOrigin {
+    of.into_iter().fold(ValueOrigin::Outside, |all, one| match (all, one) {
+        (ValueOrigin::Elsewhere, _) | (_, ValueOrigin::Elsewhere) => ValueOrigin::Elsewhere,
+        (ValueOrigin::Load, _) | (_, ValueOrigin::Load) => ValueOrigin::Load,
+        _ => ValueOrigin::Outside,
     })
 }
 

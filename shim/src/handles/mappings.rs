@@ -1,10 +1,11 @@
 //! Mappings of physical memory into virtual addresses (`cuMemMap`).
 //!
-//! Owns which physical memory a handle stands for, what other processes know it by, and by which address the trace knows each piece of physical memory, however often and wherever
-//! it is mapped: that of its first mapping, for as long as any mapping of it is left. If another
-//! piece, still mapped elsewhere, is known by that address, or if only a part of the piece is
-//! mapped, it gets a substitute ([`trace::SUBSTITUTE`]), and the mapping is an alias of that. Does
-//! not log: the op functions do.
+//! Owns which physical memory a handle stands for, what other processes know it by, and by which
+//! address the trace knows each piece of it, however often and wherever it is mapped: that of its
+//! first mapping, for as long as any mapping of it is left. If another piece, still mapped
+//! elsewhere, is known by that address, or if only a part of the piece is mapped, it gets a
+//! substitute ([`trace::SUBSTITUTE`]), and the mapping is an alias of that. Does not log: the op
+//! functions do.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

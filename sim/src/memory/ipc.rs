@@ -217,8 +217,8 @@ impl Memory {
     }
 }
 
-/// The file behind an exported pool says which process it is of, and on which device. Its memory goes
-/// by pointers into it.
+/// The file behind an exported pool says which process it is of, and on which device. Its memory
+/// goes by pointers into it.
 const POOL_FILE: &CStr = c"streamsan-sim memory pool";
 
 /// A descriptor of the program's for a pool.

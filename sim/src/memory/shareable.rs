@@ -4,8 +4,8 @@
 //! All of it lies in one file of the process that made it. An exported descriptor is that file,
 //! opened anew: each export is an open file description of its own, as with a driver. Its position
 //! says where in the file the memory lies, how large it is and on which device, and goes with it
-//! through sockets. A fabric handle is the same in 64 bytes, and names the descriptor of the process
-//! ([`super::ipc::IpcHandle`]): it works as long as that process lives.
+//! through sockets. A fabric handle is the same in 64 bytes, and names the descriptor of the
+//! process ([`super::ipc::IpcHandle`]): it works as long as that process lives.
 //!
 //! Who still has exported memory is not known, so its bytes are not given out again.
 

@@ -172,7 +172,8 @@ abi! {
         if flags != 0 || out.is_null() {
             return Err(INVALID);
         }
-        put(out.cast(), ipc::export_pool(&*POOLS.get(pool.bits())?)?)
+        let found = POOLS.get(pool.bits())?;
+        put(out.cast(), ipc::export_pool(&found)?)
     }
     call fn [cuMemPoolImportFromShareableHandle plain](
         _z, pool: *mut CUmemoryPool, handle: *mut c_void, kind: CUmemAllocationHandleType, flags: u64
