@@ -1,7 +1,8 @@
 //! The report with one line for each finding, as compilers write: `FILE:LINE: what is wrong`.
 //!
 //! Owns that line, and which findings share one: those of one cause that differ only in who called
-//! the functions that race, or in the memory. Errors, faults of kernels and the summary are the text report's.
+//! the functions that race, or in the memory. Errors, faults of kernels and the summary are the
+//! text report's.
 
 use super::{programs, text};
 use crate::call_site::{site, site_frame};
