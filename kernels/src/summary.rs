@@ -10,7 +10,7 @@ use crate::effects::{
 };
 use crate::ir::cfg::Cfg;
 use crate::ir::grid_wait::triggers;
-use crate::ir::{KernelIr, Sync, SystemFences, SystemLoads, grid_wait, jump_threading};
+use crate::ir::{FlagLoad, KernelIr, Sync, SystemFences, SystemLoads, flag_loads, grid_wait, jump_threading};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,7 @@ pub struct Summary {
     triggers: Option<Box<Analysis>>,
     system_fences: SystemFences,
     system_loads: SystemLoads,
+    flag_loads: Vec<FlagLoad>,
     partial_copies: bool,
     cluster: Option<[u32; 3]>,
     analysis: Analysis,
@@ -56,6 +57,7 @@ impl Summary {
     #[must_use]
     pub fn new(f: &KernelIr) -> Summary {
         let cfg = Cfg::new(f);
+        let flag_loads = flag_loads::find(f, &cfg);
         let threaded = jump_threading::thread(f, &cfg);
         let (f, cfg) = match &threaded {
             Some(f) => (f, Cfg::new(f)),
@@ -96,6 +98,7 @@ impl Summary {
             triggers: by_launch,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
+            flag_loads,
             partial_copies: f.partial_copies,
             cluster: f.cluster,
             analysis,
@@ -258,6 +261,12 @@ impl Summary {
     #[must_use]
     pub fn acquires(&self) -> bool {
         self.system_loads.acquires
+    }
+
+    /// The loads by which it polls flags.
+    #[must_use]
+    pub fn flag_loads(&self) -> &[FlagLoad] {
+        &self.flag_loads
     }
 
     /// Blocks a cluster and axis, where the code fixes them. A launch of such a kernel need not say

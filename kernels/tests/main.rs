@@ -13,6 +13,7 @@ mod support {
 mod truth;
 
 mod atomics;
+mod flag_loads;
 mod grid_waits;
 mod handovers;
 mod launch_invariant;

@@ -188,4 +188,6 @@ pub struct Row {
     pub group: Group,
     /// What it does, in one line.
     pub help: &'static str,
+    /// Commands with a switch of their own by this name, which takes no value.
+    pub switch_of: &'static [&'static str],
 }

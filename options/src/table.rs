@@ -1,12 +1,14 @@
 //! The table: every option there is, one row each, in the order of the help.
 //!
-//! Columns: number, name, letter, type, default, commands, reader, group, help.
+//! Columns: number, name, letter, type, default, commands, reader, group, help; where other
+//! commands have a switch of that name, these behind `switch_of`.
 
 use crate::row::Command::{Check, Diff, Excess, Explain, Hunt, Memory, Record, Run, Timeline};
 use crate::row::{Command, Commands, Group, Kind, Reader, Row};
 
 macro_rules! table {
-    ($($id:ident $name:literal $letter:expr, $kind:expr, $default:literal, $commands:expr, $reader:ident, $group:ident, $help:literal;)*) => {
+    ($($id:ident $name:literal $letter:expr, $kind:expr, $default:literal, $commands:expr, $reader:ident, $group:ident, $help:literal
+        $(, switch_of $switch_of:expr)?;)*) => {
         /// The number of an option: its place in [`ROWS`].
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Id {
@@ -25,9 +27,12 @@ macro_rules! table {
                 reader: Reader::$reader,
                 group: Group::$group,
                 help: $help,
+                switch_of: table!(@switch_of $($switch_of)?),
             },)*
         ];
     };
+    (@switch_of) => { &[] };
+    (@switch_of $commands:expr) => { $commands };
 }
 
 const FLAG: Kind = Kind::Flag;
@@ -161,7 +166,8 @@ table! {
     LogFile "log-file" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the report to FILE instead of stderr";
     Json "json" None, Kind::File, "", &[Run, Hunt, Check, Excess, Memory], Analyzer, Output,
-        "write findings, summary, coverage ('memory', 'excess': theirs) to FILE as JSON";
+        "write findings, summary, coverage ('memory', 'excess': theirs) to FILE as JSON",
+        switch_of &["diff", "dump", "explain"];
     Sarif "sarif" None, Kind::File, "", JUDGES, Analyzer, Output,
         "write the findings to FILE as SARIF 2.1.0, for code scanning";
     Html "html" None, Kind::File, "", &[Run, Hunt, Check, Excess], Analyzer, Output,

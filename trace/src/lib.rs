@@ -50,6 +50,10 @@ pub const STEPPED_ASIDE: &str = "host touches of ";
 /// system allocated (CUDA's attribute `pageableMemoryAccess`).
 pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 
+/// Keys of physical memory begin so ([`Op::SharedMemory`]). That memory has no owner whose free
+/// ends it: it lives as long as any process has it.
+pub const PHYSICAL_KEY: &[u8] = b"physical";
+
 /// From here on addresses are substitutes: of memory whose own address another piece of memory is
 /// known by, or of which only a part is mapped. Its mappings are aliases of it. The lowest 52 bits
 /// are the address that it was first mapped at.

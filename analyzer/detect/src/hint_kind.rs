@@ -25,12 +25,26 @@ pub enum HintKind {
     /// and whether the memory still lives is not seen.
     #[serde(rename = "graph-pageable-memory")]
     PageableNode,
+    /// A kernel polls a flag that another process sets, by a load whose scope does not reach that
+    /// process's device.
+    #[serde(rename = "flag-scope")]
+    FlagScope,
+    /// A kernel polls a flag that another process sets, and reads on without an acquire.
+    #[serde(rename = "flag-without-acquire")]
+    FlagUnordered,
 }
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::WaitNeverRecorded, Self::NeverWaitedFor, Self::RecordedAgain, Self::LegacyKernel, Self::PageableNode];
+    pub const ALL: [Self; 7] = [
+        Self::WaitNeverRecorded,
+        Self::NeverWaitedFor,
+        Self::RecordedAgain,
+        Self::LegacyKernel,
+        Self::PageableNode,
+        Self::FlagScope,
+        Self::FlagUnordered,
+    ];
 
     /// The name that JSON and scripts use.
     pub fn name(self) -> &'static str {
@@ -40,6 +54,8 @@ impl HintKind {
             Self::RecordedAgain => "event-recorded-again",
             Self::LegacyKernel => "legacy-stream-kernel",
             Self::PageableNode => "graph-pageable-memory",
+            Self::FlagScope => "flag-scope",
+            Self::FlagUnordered => "flag-without-acquire",
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::memory::Allocations;
 use crate::state::happens_before::View;
 use crate::state::names::Names;
 use crate::state::streams::Streams;
+use kernels::{FlagLoad, LoadScope};
 use rustc_hash::FxHashMap;
-use trace::{Epoch, EventId, Op, Origin, Region, Space, StackId, StreamId, StreamKind, SyncScope};
+use trace::{Epoch, EventId, KernelId, Op, Origin, Region, Space, StackId, StreamId, StreamKind, SyncScope};
 
 /// Maximum number of hints kept for one process.
 const MAX_HINTS: usize = 256;
@@ -52,6 +53,21 @@ pub struct Key {
     pub stack: StackId,
     /// Where the other call was made, if there are two.
     pub other: StackId,
+    /// The kernel that polls a flag, and the load.
+    pub flag: Option<(KernelId, FlagLoad)>,
+}
+
+/// A launch of a kernel that polls a flag of another process by too weak a load.
+#[derive(Clone, Copy, Debug)]
+pub struct WeakFlag {
+    /// Where it was launched.
+    pub stack: StackId,
+    /// On which stream.
+    pub stream: StreamId,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// The load.
+    pub load: FlagLoad,
 }
 
 /// A hint with the number of its occurrences.
@@ -115,7 +131,7 @@ impl Hints {
         };
         // A side in no memory at all is one of the two only where the other one is a device's.
         if is_pageable(dst, dst_space) != is_pageable(src, src_space) {
-            let key = Key { kind: HintKind::PageableNode, stack, other: StackId::NONE };
+            let key = Key { kind: HintKind::PageableNode, stack, other: StackId::NONE, flag: None };
             self.say(key, (stream, StreamId::NONE), 1);
         }
     }
@@ -126,6 +142,17 @@ impl Hints {
             Op::EventRecord { event, .. } => self.recorded(event, stream, stack, view),
             Op::StreamWait { event, .. } => self.waited(event, stream, stack),
             _ => {}
+        }
+    }
+
+    /// Observes a launch of a kernel that polls a flag.
+    pub fn weak_flag(&mut self, weak: &WeakFlag) {
+        let WeakFlag { stack, stream, kernel, load } = *weak;
+        let narrow = (load.scope != LoadScope::System).then_some(HintKind::FlagScope);
+        let unordered = load.data.map(|_| HintKind::FlagUnordered);
+        for kind in narrow.into_iter().chain(unordered) {
+            let key = Key { kind, stack, other: StackId::NONE, flag: Some((kernel, load)) };
+            self.say(key, (stream, StreamId::NONE), 1);
         }
     }
 
@@ -161,7 +188,7 @@ impl Hints {
             _ => stack,
         };
         if let Some((kind, other, streams)) = hint {
-            self.say(Key { kind, stack: place, other }, streams, 1);
+            self.say(Key { kind, stack: place, other, flag: None }, streams, 1);
         }
         self.used(event);
     }
@@ -171,7 +198,7 @@ impl Hints {
             && !e.used
             && let Some(last) = e.last
         {
-            let key = Key { kind: HintKind::NeverWaitedFor, stack: last.stack, other: StackId::NONE };
+            let key = Key { kind: HintKind::NeverWaitedFor, stack: last.stack, other: StackId::NONE, flag: None };
             self.say(key, (last.stream, StreamId::NONE), 1);
         }
     }
@@ -216,7 +243,7 @@ impl Hints {
             sites.sort_by_key(|(stack, (_, count))| (std::cmp::Reverse(*count), stack.0));
             for (stack, (stream, count)) in sites {
                 self.say(
-                    Key { kind: HintKind::LegacyKernel, stack, other: StackId::NONE },
+                    Key { kind: HintKind::LegacyKernel, stack, other: StackId::NONE, flag: None },
                     (stream, StreamId::NONE),
                     count,
                 );

@@ -3,7 +3,7 @@
 //! Owns the data, and the cause of a finding that was not tried. `causes` makes the
 //! others.
 
-use crate::call_site::site;
+use crate::call_site::{site, site_frame};
 use crate::finding::{Actor, Finding, MendingLines};
 use crate::fingerprint::of_cause;
 use crate::words::{CauseKind, FindingKind};
@@ -152,6 +152,31 @@ impl SetCheck {
 }
 
 impl RootCause {
+    /// Whether another cause is this one but for who called the functions of its two places: what
+    /// is missing is missing once.
+    pub(crate) fn is_at_places_of(&self, other: &Self) -> bool {
+        let is_one = |a: &CausePoint, b: &CausePoint| {
+            let (frame, others) = (site_frame(&a.stack), site_frame(&b.stack));
+            let names = |frame: Option<&Frame>| frame.map(|f| (f.function.clone(), f.file.clone(), f.line));
+            !a.at.is_empty() && a.at == b.at && frame.is_some() && names(frame) == names(others)
+        };
+        self.kind == other.kind && is_one(&self.after, &other.after) && is_one(&self.before, &other.before)
+    }
+
+    /// Takes in the same cause as another program showed it, with other callers.
+    pub(crate) fn join(&mut self, other: Self) {
+        for (into, from) in [(&mut self.after, other.after), (&mut self.before, other.before)] {
+            let fresh: Vec<String> = from.streams.into_iter().filter(|name| !into.streams.contains(name)).collect();
+            into.streams.extend(fresh);
+        }
+        for mend in other.mend {
+            if !self.mend.iter().any(|known| known.api == mend.api) {
+                self.mend.push(mend);
+            }
+        }
+        self.tried |= other.tried;
+    }
+
     /// The cause of a finding by itself, as far as its two places tell it.
     pub(crate) fn of(f: &Finding) -> Self {
         let kind = match f.kind {

@@ -255,6 +255,14 @@ impl Elaborator<'_> {
         Some((format!("{name}:{below}"), format!("{name}:{above}")))
     }
 
+    /// `file:line` of an instruction of a kernel that runs on a stream.
+    pub(super) fn kernel_line(&mut self, stream: trace::StreamId, kernel: trace::KernelId, at: u32) -> Option<String> {
+        let def = self.names.kernel(kernel)?;
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        let (file, line) = self.code.line(def, self.names.arch(context)?, at)?;
+        Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()))
+    }
+
     /// The source line of a kernel's instruction.
     pub(super) fn line_in(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<Inside> {
         let (file, line) = self.code.line(def, arch, at)?;

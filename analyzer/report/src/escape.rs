@@ -87,7 +87,7 @@ disarm! {
     Scene: lanes, steps; ;
     Doubt: reason, line, settle; side, known, at;
     Finding: origin, ranges, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, stale, scene;
-        cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
+        cause, own_cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
     InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches, two_grids;
     StaleMemory: place, now, instantiated; ;

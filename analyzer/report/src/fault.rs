@@ -9,6 +9,7 @@ use crate::model::Hint;
 use detect::faults::{Failure, UNJOINED};
 use detect::hints::{HintKind, Said};
 use detect::state::captures::{Capture, Unjoined};
+use kernels::LoadScope;
 use serde::{Deserialize, Serialize};
 use symbols::frame::Frame;
 use trace::{KernelId, StackId};
@@ -199,6 +200,7 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
             "A graph launched on {first} copies from or to pageable memory of the host, at each launch: that memory must live, and \
              hold what is wanted, as long as the graph does."
         ),
+        HintKind::FlagScope | HintKind::FlagUnordered => weak_flag(said, elaborator),
     };
     let mut text = text;
     if let Some(head) = text.get(..1).map(str::to_uppercase) {
@@ -207,6 +209,33 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
     let other = elaborator.stacks.resolve(said.key.other);
     let stack = elaborator.stacks.resolve(said.key.stack);
     Hint { kind: said.key.kind, text, count: said.count, pid: elaborator.names.process.pid, stack, other }
+}
+
+/// The sentence about a flag that is polled by too weak a load.
+fn weak_flag(said: &Said, elaborator: &mut Elaborator<'_>) -> String {
+    let Some((kernel, load)) = said.key.flag else { return String::new() };
+    let name = elaborator.kernel_name(kernel);
+    let mut at = |instruction: u32| match elaborator.kernel_line(said.streams.0, kernel, instruction) {
+        Some(line) => format!(" at {line}"),
+        None => String::new(),
+    };
+    let place = at(load.at);
+    if said.key.kind == HintKind::FlagUnordered {
+        let data = load.data.map_or_else(String::new, &mut at);
+        return format!(
+            "kernel {name} polls a flag{place} in memory that another process has too, and touches data{data} behind it without \
+             an acquire: it may see the flag and not what was stored before it (ld.acquire.sys, or a fence behind the loop)."
+        );
+    }
+    let scope = match load.scope {
+        LoadScope::Device => "a load with the scope of its device",
+        LoadScope::Block => "a load with the scope of its block or cluster",
+        LoadScope::Weak | LoadScope::System => "a plain load",
+    };
+    format!(
+        "kernel {name} polls a flag{place} in memory that another process has too, by {scope}: stores of other devices need not \
+         become visible to it (ld.acquire.sys)."
+    )
 }
 
 /// CUDA's name of an error.

@@ -412,6 +412,11 @@ pub struct Finding {
     pub scene: Scene,
     /// Fingerprint of its cause, see [`crate::cause`].
     pub cause: String,
+    /// Of a finding of a hunt whose cause is one with that of another program: the fingerprint that
+    /// the cause has in the program's own report, by which files of the user may name it. Empty
+    /// elsewhere.
+    #[serde(default)]
+    pub own_cause: String,
 }
 
 impl Side {
@@ -462,6 +467,7 @@ impl Finding {
             stale: None,
             scene: Scene::default(),
             cause: String::new(),
+            own_cause: String::new(),
         }
     }
 

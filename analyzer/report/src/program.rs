@@ -175,6 +175,7 @@ impl Report {
         let mut all = Self::merge(Vec::new(), pedantic);
         for (mut name, mut report) in reports {
             name.disarm();
+            all.join_causes(&mut report);
             // Why something could not be checked is said of its program.
             let Coverage { unchecked, disabled, mispredicted, unread, partial, not_simulated, lost, .. } =
                 &mut report.coverage;
@@ -191,7 +192,6 @@ impl Report {
             }
             all.hints.extend(report.hints);
             all.faults.extend(report.faults);
-            all.take_causes(report.causes);
             all.take_trial(report.mended);
             for (into, from) in [(&mut all.findings, report.findings), (&mut all.withdrawn, report.withdrawn)] {
                 for mut finding in from {
@@ -206,5 +206,32 @@ impl Report {
         all.sort();
         all.settle_causes();
         all
+    }
+
+    /// Takes the causes of another program's report. One that differs from a known one only in the
+    /// callers of the functions that race becomes that one, and its findings follow. Causes of one
+    /// program stay apart: whether they are one has been tried there.
+    fn join_causes(&mut self, report: &mut Self) {
+        let known = self.causes.len();
+        let mut joined: Vec<usize> = Vec::new();
+        for cause in std::mem::take(&mut report.causes) {
+            if let Some(at) = self.causes.iter().position(|other| other.fingerprint == cause.fingerprint) {
+                joined.push(at);
+                continue;
+            }
+            let same = (0..known).find(|at| !joined.contains(at) && self.causes[*at].is_at_places_of(&cause));
+            let Some(at) = same else {
+                self.causes.push(cause);
+                continue;
+            };
+            joined.push(at);
+            for finding in report.findings.iter_mut().chain(&mut report.withdrawn) {
+                if finding.cause == cause.fingerprint {
+                    let one = self.causes[at].fingerprint.clone();
+                    finding.own_cause = std::mem::replace(&mut finding.cause, one);
+                }
+            }
+            self.causes[at].join(cause);
+        }
     }
 }

@@ -140,9 +140,13 @@ fn what_the_table_takes_is_what_the_help_shows() {
             let command = all.find_subcommand(of.name()).expect("a command");
             let name = format!("no-{}", row.name);
             let shows = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
-            let own = row.name == "json" && matches!(of, options::Command::Diff | options::Command::Explain)
-                || row.name == "output" && of == options::Command::Hunt;
+            let own = row.switch_of.contains(&of.name()) || row.name == "output" && of == options::Command::Hunt;
             assert_eq!(shows(row.name) || shows(&name), row.commands.has(of) || own, "{} of {}", row.name, of.name());
+        }
+        for command in row.switch_of {
+            let command = all.find_subcommand(command).expect("a command");
+            let of_that_name = command.get_arguments().find(|arg| arg.get_long() == Some(row.name)).expect("a switch");
+            assert!(!of_that_name.get_action().takes_values(), "--{} of {}", row.name, command.get_name());
         }
     }
 }

@@ -47,15 +47,19 @@ macro_rules! __driver_api_memory {
         [legacy cuMemAllocFromPoolAsync, per_thread cuMemAllocFromPoolAsync_ptsz];
     after  fn cuMemPoolExportToShareableHandle(
         handle_out: *mut c_void, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: u64
-    ) [plain cuMemPoolExportToShareableHandle] no_effect;
+    ) [plain cuMemPoolExportToShareableHandle]
+        partly "matched between processes by POSIX descriptors; other handles are counted";
     after  fn cuMemPoolImportFromShareableHandle(
         pool_out: *mut CUmemoryPool, handle: *mut c_void, handle_type: CUmemAllocationHandleType, flags: u64
-    ) [plain cuMemPoolImportFromShareableHandle] no_effect;
+    ) [plain cuMemPoolImportFromShareableHandle]
+        partly "matched between processes by POSIX descriptors; other handles are counted";
     after  fn cuMemPoolExportPointer(share_data_out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr)
-        [plain cuMemPoolExportPointer];
+        [plain cuMemPoolExportPointer]
+        partly "matched between processes if the pool's descriptor is";
     after  fn cuMemPoolImportPointer(
         ptr_out: *mut CUdeviceptr, pool: CUmemoryPool, share_data: *mut CUmemPoolPtrExportData
-    ) [plain cuMemPoolImportPointer];
+    ) [plain cuMemPoolImportPointer]
+        partly "matched between processes if the pool's descriptor is";
     after  fn cuPointerSetAttribute(value: *const c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr)
         [plain cuPointerSetAttribute];
 

@@ -31,14 +31,16 @@ macro_rules! __driver_api_virtual_memory {
     after  fn cuMemExportToShareableHandle(
         shareable_handle: *mut c_void, handle: CUmemGenericAllocationHandle, handle_type: CUmemAllocationHandleType,
         flags: u64
-    ) [plain cuMemExportToShareableHandle] no_effect;
+    ) [plain cuMemExportToShareableHandle]
+        partly "matched between processes by POSIX descriptors and fabric handles; others are counted";
     after  fn cuMemImportFromShareableHandle(
         handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void, sh_handle_type: CUmemAllocationHandleType
-    ) [plain cuMemImportFromShareableHandle] not_modelled;
+    ) [plain cuMemImportFromShareableHandle]
+        partly "matched between processes by POSIX descriptors and fabric handles; others are counted";
     after  fn cuMemRetainAllocationHandle(handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void)
-        [plain cuMemRetainAllocationHandle] no_effect;
+        [plain cuMemRetainAllocationHandle];
     after  fn cuMulticastCreate(mc_handle: *mut CUmemGenericAllocationHandle, prop: *const CUmulticastObjectProp)
-        [plain cuMulticastCreate] no_effect;
+        [plain cuMulticastCreate];
     after  fn cuMulticastAddDevice(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice) [plain cuMulticastAddDevice] no_effect;
     after  fn cuMulticastBindMem(
         mc_handle: CUmemGenericAllocationHandle, mc_offset: usize, mem_handle: CUmemGenericAllocationHandle,

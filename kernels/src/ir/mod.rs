@@ -28,6 +28,7 @@
 use crate::effects::Early;
 use serde::{Deserialize, Serialize};
 pub(crate) mod cfg;
+pub(crate) mod flag_loads;
 pub(crate) mod grid_wait;
 pub(crate) mod jump_table;
 pub(crate) mod jump_threading;
@@ -37,6 +38,8 @@ mod pure;
 mod reason;
 pub(crate) mod system_fences;
 
+pub(crate) use flag_loads::LoadScopes;
+pub use flag_loads::{FlagLoad, LoadScope};
 pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
 pub(crate) use op::{Cmp, MemSpace};
 pub use operand::Special;
@@ -116,6 +119,8 @@ pub struct KernelIr {
     pub(crate) system_fences: SystemFences,
     /// Its atomic loads of system scope.
     pub(crate) system_loads: SystemLoads,
+    /// The scopes of its loads.
+    pub(crate) load_scopes: LoadScopes,
     /// An asynchronous copy may read less than its size and fill up with zeros.
     pub(crate) partial_copies: bool,
 }

@@ -12,6 +12,7 @@ use trace::{ContextId, EventId, GraphExecId, ImageId, PoolId, StackId, StreamId}
 
 use super::HandleTable;
 use super::arrays::{Array, Mipmapped};
+use super::descriptor_marks::Mark;
 use super::graph_execs::GraphExec;
 use super::image_files::ImageFiles;
 use super::kernel::Kernel;
@@ -57,6 +58,8 @@ pub struct Handles {
     pub mipmapped: HandleTable<u64, Mipmapped>,
     /// Memory pools.
     pub pools: HandleTable<u64, PoolId>,
+    /// Marks of pools that processes share, by handle.
+    pub pool_marks: HandleTable<u64, Mark>,
     /// Devices that the trace has a definition of, by ordinal.
     pub devices: HandleTable<u32, ()>,
     /// Mappings of virtual memory.

@@ -91,5 +91,6 @@ pub fn pool_id(cx: &mut Cx<'_>, handle: CUmemoryPool) -> PoolId {
 pub fn forget_pool(cx: &mut Cx<'_>, handle: CUmemoryPool) {
     if let Some(core) = cx.core() {
         core.handles.pools.remove(&(handle.0 as u64));
+        core.handles.pool_marks.remove(&(handle.0 as u64));
     }
 }

@@ -41,27 +41,6 @@ pub(crate) fn shared(cx: &mut Cx<'_>, ptr: u64, key: &[u8]) {
     cx.log(&Op::SharedMemory { ptr, key });
 }
 
-pub(crate) unsafe fn cuMemPoolImportPointer(
-    cx: &mut Cx<'_>,
-    ptr_out: *mut CUdeviceptr,
-    _pool: CUmemoryPool,
-    share_data: *mut CUmemPoolPtrExportData,
-) {
-    // SAFETY: the call succeeded, so it has written the address and read the data.
-    let (ptr, key) = unsafe { (*ptr_out, &*share_data) };
-    imported(cx, ptr, 0);
-    shared(cx, ptr, bytes_of(key));
-}
-
-pub(crate) unsafe fn cuMemPoolExportPointer(
-    cx: &mut Cx<'_>,
-    share_data_out: *mut CUmemPoolPtrExportData,
-    ptr: CUdeviceptr,
-) {
-    // SAFETY: the call succeeded, so it has written the data.
-    shared(cx, ptr, bytes_of(unsafe { &*share_data_out }));
-}
-
 pub(crate) unsafe fn cuIpcCloseMemHandle(cx: &mut Cx<'_>, ptr: CUdeviceptr) {
     cx.ends(Op::Free { ptr, kind: FreeKind::Imported, stream: StreamId::NONE });
     cx.ended();

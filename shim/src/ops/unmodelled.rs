@@ -58,8 +58,6 @@ not_modelled! {
         *const CUDA_EXT_SEM_WAIT_NODE_PARAMS);
     fn cuLaunch(function: CUfunction);
     fn cuLaunchGrid(function: CUfunction, grid_width: c_int, grid_height: c_int);
-    fn cuMemImportFromShareableHandle(handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void,
-        sh_handle_type: CUmemAllocationHandleType);
     fn cuMulticastBindMem(mc_handle: CUmemGenericAllocationHandle, mc_offset: usize, mem_handle:
         CUmemGenericAllocationHandle, mem_offset: usize, size: usize, flags: u64);
     fn cuMulticastBindMem_v2(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice, mc_offset: usize, mem_handle:
@@ -171,10 +169,6 @@ no_effect! {
     fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64);
     fn cuMemAddressFree(ptr: CUdeviceptr, size: usize);
     fn cuMemRelease(handle: CUmemGenericAllocationHandle);
-    fn cuMemExportToShareableHandle(shareable_handle: *mut c_void, handle: CUmemGenericAllocationHandle,
-        handle_type: CUmemAllocationHandleType, flags: u64);
-    fn cuMemRetainAllocationHandle(handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void);
-    fn cuMulticastCreate(mc_handle: *mut CUmemGenericAllocationHandle, prop: *const CUmulticastObjectProp);
     fn cuMulticastAddDevice(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice);
     fn cuMulticastUnbind(mc_handle: CUmemGenericAllocationHandle, dev: CUdevice, mc_offset: usize, size: usize);
     fn cuLogicalEndpointIdReserve(base_le_id: *mut CUlogicalEndpointId, count: u32);

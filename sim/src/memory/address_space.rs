@@ -16,6 +16,7 @@
 use crate::memory::backing_file::{self, BackingFile, Mapping};
 use crate::memory::own_memory::OwnMemory;
 use crate::memory::registered_view;
+use crate::memory::shareable;
 use signal_free::descriptors::FileIdentity;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -114,7 +115,7 @@ impl AddressSpace {
         let host_size = size / 8;
         let host_at = base + size - host_size;
         let host = BackingFile::create(c"streamsan-sim host memory", host_size)?;
-        let phys = BackingFile::create(c"streamsan-sim device memory", size / 2)?;
+        let phys = BackingFile::create(shareable::FILE, size / 2)?;
         if !device.place(alias, 0, size / 2) || !host.place(alias + (host_at - base), 0, host_size) {
             return None;
         }
@@ -301,13 +302,14 @@ impl AddressSpace {
         self.host.discard(addr - self.host_at, len);
     }
 
-    /// Maps physical memory (an offset of a `cuMemCreate` handle) at a reserved address; `access`
-    /// is none until set.
-    pub(crate) fn map_phys(&self, addr: u64, len: u64, offset: u64, cpu: bool) -> bool {
+    /// Maps physical memory (an offset of a `cuMemCreate` handle, in a file of its own if it has
+    /// one) at a reserved address; `access` is none until set.
+    pub(super) fn map_phys(&self, addr: u64, len: u64, file: Option<&BackingFile>, offset: u64, cpu: bool) -> bool {
         let at = self.alias_of(addr);
-        let done = self.phys.map(at, offset, len);
+        let file = file.unwrap_or(&self.phys);
+        let done = file.map(at, offset, len);
         hide(at, len);
-        done && (!cpu || self.phys.map(addr, offset, len))
+        done && (!cpu || file.map(addr, offset, len))
     }
 
     /// Undoes [`AddressSpace::map_phys`]. No work uses the memory any more.
@@ -322,6 +324,11 @@ impl AddressSpace {
     /// Says what the device may do with granules of reserved memory.
     pub(crate) fn protect(&self, addr: u64, len: u64, page: Page) {
         self.mark(addr, len, page);
+    }
+
+    /// The file that physical memory lies in, while the program has not closed its descriptor.
+    pub(super) fn phys_file(&self) -> Option<(i32, FileIdentity)> {
+        self.phys.descriptor()
     }
 
     /// Gives the content of a physical range back to the system; it reads as zeros afterwards.

@@ -28,6 +28,15 @@ impl Mapping {
         (got != libc::MAP_FAILED).then_some(Mapping { at: got as u64, len })
     }
 
+    /// Maps a part of a file in the same way.
+    fn of_file(len: u64, fd: i32, begin: u64) -> Option<Mapping> {
+        let begin = begin as libc::off_t;
+        // SAFETY: a fresh mapping.
+        let got =
+            unsafe { libc::mmap(std::ptr::null_mut(), len as usize, libc::PROT_NONE, libc::MAP_SHARED, fd, begin) };
+        (got != libc::MAP_FAILED).then_some(Mapping { at: got as u64, len })
+    }
+
     /// Where it lies.
     pub(super) fn at(&self) -> u64 {
         self.at
@@ -64,6 +73,8 @@ pub(super) fn close(at: u64, len: u64) {
 /// One file. Offsets and lengths are multiples of the page size.
 pub(super) struct BackingFile {
     file: HeldFile,
+    /// Where in the file it begins.
+    begin: u64,
     /// All of it, inaccessible.
     whole: Mapping,
 }
@@ -82,13 +93,19 @@ impl BackingFile {
         if !signal_free::resize(file.as_raw_fd(), len) {
             return None;
         }
-        let whole = Mapping::inaccessible(0, len, libc::MAP_SHARED, file.as_raw_fd())?;
+        Self::part_of(file, 0, len)
+    }
+
+    /// A part of a file that is there already, such as another process's: offsets count from where
+    /// it begins.
+    pub(super) fn part_of(file: OwnedFd, begin: u64, len: u64) -> Option<BackingFile> {
+        let whole = Mapping::of_file(len, file.as_raw_fd(), begin)?;
         // A core file would hold all of it, with each page that nobody has written: the kernel
         // dumps shared memory whatever may be accessed (core(5), coredump_filter). Mappings made
         // from it inherit this.
         // SAFETY: advice about a mapping of our own.
         unsafe { libc::madvise(whole.at as *mut _, len as usize, libc::MADV_DONTDUMP) };
-        Some(BackingFile { file: HeldFile::new(file)?, whole })
+        Some(BackingFile { file: HeldFile::new(file)?, begin, whole })
     }
 
     /// The descriptor, while it is still this file's, and which file it is.
@@ -107,9 +124,9 @@ impl BackingFile {
             return true;
         }
         let Some(fd) = self.file.number() else { return false };
-        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let (flags, from) = (libc::MAP_SHARED | libc::MAP_FIXED, (self.begin + offset) as libc::off_t);
         // SAFETY: as above.
-        let got = unsafe { libc::mmap(at as *mut _, len as usize, libc::PROT_NONE, flags, fd, offset as libc::off_t) };
+        let got = unsafe { libc::mmap(at as *mut _, len as usize, libc::PROT_NONE, flags, fd, from) };
         got != libc::MAP_FAILED
     }
 
@@ -136,7 +153,7 @@ impl BackingFile {
         if let Some(fd) = self.file.number() {
             let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // SAFETY: as above.
-            if unsafe { libc::fallocate(fd, hole, offset as libc::off_t, len as libc::off_t) } == 0 {
+            if unsafe { libc::fallocate(fd, hole, (self.begin + offset) as libc::off_t, len as libc::off_t) } == 0 {
                 return;
             }
         }

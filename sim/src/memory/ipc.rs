@@ -1,5 +1,5 @@
-//! Device memory of other processes (`cuIpcGetMemHandle`): exports allocations, and maps those of
-//! others.
+//! Device memory of other processes (`cuIpcGetMemHandle`, `cuMemPoolExportPointer`): exports
+//! allocations, and maps those of others.
 //!
 //! Device memory lies in a file without a name. A handle says which process has which descriptor
 //! for it and where in it the allocation lies. The process that gets the handle opens that
@@ -7,17 +7,21 @@
 //! lives, and memory that was opened outlives it.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::io::Write;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cuda_sys::CUresult;
-use signal_free::descriptors::FileIdentity;
+use signal_free::descriptors::{FileIdentity, own_proc};
 
 use super::arena::round_up;
-use super::{ALIGN, AllocationKind, DEVICE_STEP, Memory, lock};
+use super::pool::{POOLS, Pool, Sharing};
+use super::{ALIGN, Allocation, AllocationKind, DEVICE_STEP, Memory, lock};
+use crate::config;
 use crate::memory::address_space::GRANULE;
 use crate::sched::ContextId;
 
@@ -42,6 +46,8 @@ pub(crate) struct IpcHandle {
 }
 
 const MEMORY: u64 = u64::from_le_bytes(*b"sim-mem1");
+/// Memory of a pool.
+const POOLED: u64 = u64::from_le_bytes(*b"sim-plm1");
 
 impl IpcHandle {
     /// As programs carry it.
@@ -110,8 +116,22 @@ static OPENED: Mutex<BTreeMap<u64, Opened>> = Mutex::new(BTreeMap::new());
 impl Memory {
     /// A handle for the plain allocation that holds an address.
     pub(crate) fn export(&self, at: u64) -> Result<[u8; 64], CUresult> {
-        let block =
-            self.find(at).filter(|block| block.kind == AllocationKind::Device).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let block = self.find(at).filter(|block| block.kind == AllocationKind::Device);
+        self.export_block(&block.ok_or(CUresult::ERROR_INVALID_VALUE)?, MEMORY)
+    }
+
+    /// What stands for a block of a pool that other processes have.
+    pub(crate) fn export_pooled(&self, at: u64) -> Result<[u8; 64], CUresult> {
+        const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
+        let block = self.find(at).filter(|block| block.at == at).ok_or(INVALID)?;
+        let AllocationKind::Pool(pool) = block.kind else { return Err(INVALID) };
+        if POOLS.get(pool)?.sharing != Sharing::Exportable {
+            return Err(INVALID);
+        }
+        self.export_block(&block, POOLED)
+    }
+
+    fn export_block(&self, block: &Allocation, magic: u64) -> Result<[u8; 64], CUresult> {
         let Some((fd, file, offset)) = self.space.device_file(block.at) else {
             crate::status::complain(
                 "cuIpcGetMemHandle: the program has closed the descriptor of the simulated GPU's memory, which other \
@@ -120,7 +140,7 @@ impl Memory {
             return Err(CUresult::ERROR_OPERATING_SYSTEM);
         };
         let handle = IpcHandle {
-            magic: MEMORY,
+            magic,
             pid: u64::from(std::process::id()),
             fd: fd as u64,
             offset,
@@ -133,11 +153,26 @@ impl Memory {
 
     /// Maps an allocation of another process. The same one again is counted.
     pub(crate) fn import(&self, ctx: ContextId, device: u32, bytes: &[u8; 64]) -> Result<u64, CUresult> {
-        const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
-        let handle = IpcHandle::from_bytes(bytes, MEMORY).ok_or(INVALID)?;
+        let handle = IpcHandle::from_bytes(bytes, MEMORY).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         if handle.is_ours() {
             return Err(CUresult::ERROR_INVALID_CONTEXT);
         }
+        self.import_block(ctx, device, handle)
+    }
+
+    /// Maps a block of a pool that came from another process.
+    pub(crate) fn import_pooled(&self, ctx: ContextId, pool: &Pool, bytes: &[u8; 64]) -> Result<u64, CUresult> {
+        let handle = IpcHandle::from_bytes(bytes, POOLED).filter(|it| pool.sharing == Sharing::Imported(it.pid));
+        self.import_block(ctx, pool.device, handle.ok_or(CUresult::ERROR_INVALID_VALUE)?)
+    }
+
+    /// Whether a block of another process's pool begins there: a free closes it.
+    pub(crate) fn is_pooled_elsewhere(&self, at: u64) -> bool {
+        lock(&OPENED).get(&at).is_some_and(|known| known.handle.magic == POOLED)
+    }
+
+    fn import_block(&self, ctx: ContextId, device: u32, handle: IpcHandle) -> Result<u64, CUresult> {
+        const INVALID: CUresult = CUresult::ERROR_INVALID_VALUE;
         let mut opened = lock(&OPENED);
         if let Some(known) = opened.values_mut().find(|known| known.handle == handle) {
             known.count += 1;
@@ -180,4 +215,44 @@ impl Memory {
         lock(&self.device[device as usize]).give(region, len);
         Ok(())
     }
+}
+
+/// The file behind an exported pool says which process it is of, and on which device. Its memory
+/// goes by pointers into it.
+const POOL_FILE: &CStr = c"streamsan-sim memory pool";
+
+/// A descriptor of the program's for a pool.
+pub(crate) fn export_pool(pool: &Pool) -> Result<RawFd, CUresult> {
+    if pool.sharing != Sharing::Exportable {
+        return Err(CUresult::ERROR_INVALID_VALUE);
+    }
+    const REFUSED: CUresult = CUresult::ERROR_OPERATING_SYSTEM;
+    // SAFETY: a valid C string.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, POOL_FILE.as_ptr(), libc::MFD_CLOEXEC) } as i32;
+    if fd < 0 {
+        return Err(REFUSED);
+    }
+    // SAFETY: just opened, and owned by nothing else.
+    let mut file = unsafe { File::from_raw_fd(fd) };
+    let words = [u64::from(std::process::id()), u64::from(pool.device)];
+    file.write_all(words.map(u64::to_le_bytes).as_flattened()).map_err(|_| REFUSED)?;
+    Ok(file.into_raw_fd())
+}
+
+/// The pool behind a descriptor, which stays the program's.
+pub(crate) fn import_pool(file: RawFd) -> Result<Arc<Pool>, CUresult> {
+    let link = std::fs::read_link(own_proc(&format!("fd/{file}"))).map_err(|_| CUresult::ERROR_INVALID_VALUE)?;
+    let name = link.to_str().and_then(|link| link.strip_prefix("/memfd:")?.strip_suffix(" (deleted)"));
+    if file < 0 || name.is_none_or(|name| Ok(name) != POOL_FILE.to_str()) {
+        return Err(CUresult::ERROR_INVALID_VALUE);
+    }
+    // SAFETY: borrowed for the copy only, which fails if the number is not open.
+    let copy =
+        unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned().map_err(|_| CUresult::ERROR_INVALID_VALUE)?;
+    let mut bytes = [0; 16];
+    File::from(copy).read_exact_at(&mut bytes, 0).map_err(|_| CUresult::ERROR_INVALID_VALUE)?;
+    let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let device = u32::try_from(word(8)).ok().filter(|device| *device < config::get_or_default().devices);
+    let device = device.ok_or(CUresult::ERROR_INVALID_DEVICE)?;
+    Ok(Pool::create(device, false, false, 0, Sharing::Imported(word(0))))
 }

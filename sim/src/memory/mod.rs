@@ -25,6 +25,7 @@ pub(crate) mod own_view;
 pub(crate) mod pool;
 pub(crate) mod registered_view;
 pub(crate) mod result_digests;
+pub(crate) mod shareable;
 pub(crate) mod texture;
 pub(crate) mod virtual_memory;
 

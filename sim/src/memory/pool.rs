@@ -43,6 +43,17 @@ pub(crate) struct PoolState {
     free: Vec<Free>,
 }
 
+/// What other processes have to do with a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sharing {
+    /// Nothing.
+    Private,
+    /// They may get it as a descriptor.
+    Exportable,
+    /// It is that of the process with this id: nothing is allocated from it here.
+    Imported(u64),
+}
+
 /// One pool.
 pub(crate) struct Pool {
     /// The device it is on.
@@ -51,6 +62,8 @@ pub(crate) struct Pool {
     pub(crate) default: bool,
     /// Whether its memory is the host's.
     pub(crate) host: bool,
+    /// What other processes have to do with it.
+    pub(crate) sharing: Sharing,
     /// Most bytes that it may hold; zero is no limit.
     pub(crate) max_size: u64,
     /// Its attributes.
@@ -59,7 +72,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool of a device's memory.
-    pub(crate) fn create(device: u32, default: bool, host: bool, max_size: u64) -> Arc<Pool> {
+    pub(crate) fn create(device: u32, default: bool, host: bool, max_size: u64, sharing: Sharing) -> Arc<Pool> {
         let state = PoolState {
             follow_events: true,
             opportunistic: true,
@@ -69,7 +82,7 @@ impl Pool {
             used: (0, 0),
             free: Vec::new(),
         };
-        let pool = Arc::new(Pool { device, default, host, max_size, state: Mutex::new(state) });
+        let pool = Arc::new(Pool { device, default, host, sharing, max_size, state: Mutex::new(state) });
         POOLS.insert(pool.clone());
         pool
     }
@@ -84,6 +97,9 @@ impl Pool {
         now: &[OpId],
         size: u64,
     ) -> Result<(u64, Vec<OpId>), CUresult> {
+        if matches!(self.sharing, Sharing::Imported(_)) {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
         let rounded = round_up(size, ALIGN).filter(|&n| n > 0).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let mut state = lock(&self.state);
         let found = state.find(stream, now, rounded);
@@ -183,7 +199,7 @@ impl PoolState {
 pub(crate) fn default_of(device: u32) -> Arc<Pool> {
     static DEFAULTS: [Mutex<Option<Arc<Pool>>>; 8] = [const { Mutex::new(None) }; 8];
     let mut slot = lock(&DEFAULTS[device as usize]);
-    slot.get_or_insert_with(|| Pool::create(device, true, false, 0)).clone()
+    slot.get_or_insert_with(|| Pool::create(device, true, false, 0, Sharing::Private)).clone()
 }
 
 /// The pool that `cuMemAllocAsync` takes from on a device.

@@ -2,10 +2,12 @@
 //! set access.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use cuda_sys::CUresult;
 
 use super::arena::Arena;
+use super::backing_file::BackingFile;
 use super::{AllocationKind, Memory, lock};
 use crate::memory::address_space::{AddressSpace, GRANULE, Page};
 use crate::sched::ContextId;
@@ -13,17 +15,22 @@ use crate::sched::ContextId;
 /// Smallest unit of mappings, as the device announces it.
 pub(crate) const STEP: u64 = 2 << 20;
 
-/// Memory made by `cuMemCreate`.
-#[derive(Clone, Copy, Debug)]
+/// Memory made by `cuMemCreate`, or by that of another process.
+#[derive(Clone)]
 pub(crate) struct Physical {
-    /// Where it lies in the simulator's memory.
+    /// Where it lies in the simulator's memory, or in what was imported.
     pub(crate) offset: u64,
+    /// Of imported memory: its part of the file of the process that made it.
+    pub(super) file: Option<Arc<BackingFile>>,
     /// Bytes.
     pub(crate) size: u64,
     /// The device it is on; `None` for the host.
     pub(crate) device: Option<u32>,
     /// Handle types that it can be exported as.
     pub(crate) handle_types: u32,
+    /// Whether other processes may have it too: its bytes are not given out again, because who
+    /// still has them is not known.
+    is_out: bool,
     handles: u32,
     maps: u32,
 }
@@ -46,6 +53,14 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
+    /// A handle for memory.
+    fn add(&mut self, physical: Physical) -> u64 {
+        let handle = self.next;
+        self.next += 1;
+        self.physical.insert(handle, physical);
+        handle
+    }
+
     pub(super) fn new(space: &AddressSpace) -> Reserved {
         let (start, end) = space.reserve_range();
         Reserved {
@@ -103,15 +118,27 @@ impl Memory {
             }
             return Err(CUresult::ERROR_OUT_OF_MEMORY);
         };
-        let handle = r.next;
-        r.next += 1;
-        r.physical.insert(handle, Physical { offset, size, device, handle_types, handles: 1, maps: 0 });
-        Ok(handle)
+        Ok(r.add(Physical { offset, file: None, size, device, handle_types, is_out: false, handles: 1, maps: 0 }))
+    }
+
+    /// A handle for memory that a process has exported, this one or another.
+    pub(super) fn adopt_physical(&self, part: BackingFile, size: u64, device: Option<u32>, handle_types: u32) -> u64 {
+        let file = Some(Arc::new(part));
+        let physical = Physical { offset: 0, file, size, device, handle_types, is_out: true, handles: 1, maps: 0 };
+        lock(&self.reserved).add(physical)
+    }
+
+    /// Other processes may have the memory from now on. What it is.
+    pub(super) fn goes_out(&self, handle: u64) -> Result<Physical, CUresult> {
+        let mut r = lock(&self.reserved);
+        let physical = r.physical.get_mut(&handle).filter(|p| p.handles > 0).ok_or(INVALID)?;
+        physical.is_out = true;
+        Ok(physical.clone())
     }
 
     /// What a handle stands for.
     pub(crate) fn physical(&self, handle: u64) -> Result<Physical, CUresult> {
-        lock(&self.reserved).physical.get(&handle).filter(|p| p.handles > 0).copied().ok_or(INVALID)
+        lock(&self.reserved).physical.get(&handle).filter(|p| p.handles > 0).cloned().ok_or(INVALID)
     }
 
     /// Gives one hold on a handle back; the memory goes when nothing maps it any more.
@@ -124,14 +151,16 @@ impl Memory {
     }
 
     fn collect(&self, r: &mut Reserved, handle: u64) {
-        let Some(p) = r.physical.get(&handle).copied() else { return };
-        if p.handles == 0 && p.maps == 0 {
-            r.physical.remove(&handle);
+        if r.physical.get(&handle).is_none_or(|p| p.handles > 0 || p.maps > 0) {
+            return;
+        }
+        let Some(p) = r.physical.remove(&handle) else { return };
+        if !p.is_out {
             r.space_left.give(p.offset, p.size);
             self.space.drop_phys(p.offset, p.size);
-            if let Some(device) = p.device {
-                self.discharge(device, p.size);
-            }
+        }
+        if let Some(device) = p.device.filter(|_| p.file.is_none()) {
+            self.discharge(device, p.size);
         }
     }
 
@@ -151,14 +180,15 @@ impl Memory {
     pub(crate) fn map(&self, ctx: ContextId, at: u64, size: u64, offset: u64, handle: u64) -> Result<(), CUresult> {
         let mut r = lock(&self.reserved);
         let (&range, &len) = r.ranges.range(..=at).next_back().ok_or(INVALID)?;
-        let p = r.physical.get(&handle).copied().filter(|p| p.handles > 0).ok_or(INVALID)?;
+        let p = r.physical.get(&handle).filter(|p| p.handles > 0).cloned().ok_or(INVALID)?;
         let inside = at.checked_add(size).is_some_and(|end| end <= range + len);
         let held = offset.checked_add(size).is_some_and(|end| end <= p.size);
         if !inside || !held || size == 0 || !(at | size | offset).is_multiple_of(STEP) {
             return Err(INVALID);
         }
         let taken = r.maps.range(..at + size).next_back().is_some_and(|(&other, map)| other + map.size > at);
-        if taken || !self.space.map_phys(at, size, p.offset + offset, p.device.is_none()) {
+        let (file, cpu) = (p.file.as_deref(), p.device.is_none());
+        if taken || !self.space.map_phys(at, size, file, p.offset + offset, cpu) {
             return Err(if taken { INVALID } else { CUresult::ERROR_OUT_OF_MEMORY });
         }
         r.maps.insert(at, Mapping { size, handle });

@@ -2,7 +2,9 @@
 
 mod batch_sources;
 mod conditional_bodies;
+mod descriptors;
 pub mod exact;
+mod flag_polls;
 mod graph_events;
 mod graph_functions;
 mod host_order;

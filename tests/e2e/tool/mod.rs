@@ -9,6 +9,7 @@ mod edges;
 mod explain;
 mod foreign;
 mod hunt;
+mod hunt_callers;
 mod hunt_ctest;
 mod hunt_twice;
 mod hunt_unread;

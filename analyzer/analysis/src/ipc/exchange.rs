@@ -95,6 +95,10 @@ struct Object {
     map: AccessMap,
     owner: Option<(u32, AllocationId)>,
     users: u32,
+    /// Whether it lives as long as any process has it, not as long as its owner's allocation.
+    outlives: bool,
+    /// Processes that opened it before its owner was known.
+    orphans: Vec<u32>,
 }
 
 /// A pair of call sites in two processes.
@@ -238,24 +242,41 @@ impl Exchange {
             self.keys.insert(key, (*object, at.wrapping_add(*shift)));
             return;
         }
-        if imported && let Some((object, there)) = self.keys.get(&key) {
+        let outlives = key.starts_with(trace::PHYSICAL_KEY);
+        // Whoever made physical memory may map it after others, or never.
+        if let Some((object, there)) = self.keys.get(&key)
+            && (imported || outlives)
+        {
             peer.roots.insert(root, (*object, there.wrapping_sub(at)));
-            self.objects[*object].users += 1;
+            let object = &mut self.objects[*object];
+            object.users += 1;
+            if imported && object.owner.is_none() && outlives {
+                object.orphans.push(member);
+                peer.orphans += 1;
+            }
+            if !imported && object.owner.is_none() {
+                object.owner = Some((member, root));
+                let waiting = std::mem::take(&mut object.orphans);
+                waiting.into_iter().for_each(|orphan| self.peers[orphan as usize].orphans -= 1);
+            }
             return;
         }
         peer.orphans += u64::from(imported);
         let owner = (!imported).then_some((member, root));
         peer.roots.insert(root, (self.objects.len(), 0));
         self.keys.insert(key, (self.objects.len(), at));
-        self.objects.push(Object { owner, users: 1, ..Object::default() });
+        let orphans = Vec::from_iter(imported.then_some(member));
+        self.objects.push(Object { owner, users: 1, outlives, orphans, ..Object::default() });
     }
 
-    /// The owner's free ends the lifetime of an object. Other processes only close it.
+    /// The owner's free ends the lifetime of an object. Other processes only close it. Physical
+    /// memory ends with its last mapping: the next one of it begins with what is unknown.
     fn gone(&mut self, member: u32, root: AllocationId) {
         let Some((at, _)) = self.peers[member as usize].roots.remove(&root) else { return };
         let object = &mut self.objects[at];
         object.users = object.users.saturating_sub(1);
-        if object.owner == Some((member, root)) || object.users == 0 {
+        let by_owner = object.owner == Some((member, root));
+        if by_owner && !object.outlives || object.users == 0 {
             object.map.clear();
             self.keys.retain(|_, (object, _)| *object != at);
         }

@@ -12,10 +12,12 @@
 //!
 //! # Which memory
 //!
-//! Memory that one process exports (`cuIpcGetMemHandle`, `cuMemPoolExportPointer`) and another
-//! opens by the same bytes of that handle. Memory that goes through file descriptors
-//! (`cuMemExportToShareableHandle`) can not be distinguished from other such memory, and is not
-//! compared.
+//! Memory that one process exports (`cuIpcGetMemHandle`) and another opens by the same bytes of
+//! that handle. Memory and pools that go through file descriptors (`cuMemExportToShareableHandle`)
+//! are known by a mark that the shim puts on the descriptor; a pointer into such a pool
+//! (`cuMemPoolExportPointer`) by that mark and the bytes that carry it. An exported allocation ends
+//! with its owner's free. Physical memory ([`trace::PHYSICAL_KEY`]) has no such owner: it lives as
+//! long as any process has it.
 //!
 //! # Which order
 //!

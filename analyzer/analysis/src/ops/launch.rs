@@ -14,6 +14,7 @@ use detect::accesses::Work;
 use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
 use detect::exact::{atomics, compare, fences, locks, measured, measuring, settle};
+use detect::hints::WeakFlag;
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
 use detect::launches::dependence::Dependence;
@@ -70,6 +71,9 @@ pub(super) fn launch(
     let predicted = facts.code.evaluate(&mut key, def, arch, l);
     if state.shares {
         state.signals |= facts.code.signals(kernel, def, arch);
+        let weak = facts.code.weak_flags((kernel, def, arch), &predicted, &state.memory);
+        let stack = context.origin.stack;
+        state.weak_flags.extend(weak.into_iter().map(|load| WeakFlag { stack, stream, kernel, load }));
     }
     let mut mute = facts.code.is_mute((kernel, def, arch), &predicted);
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);

@@ -88,6 +88,9 @@ impl Observers {
 
     /// An op is applied to the order and to memory.
     pub(super) fn applied(&mut self, op: &Op<'_>, epoch: Epoch, state: &mut ProcessState) {
+        for weak in state.weak_flags.drain(..).filter(|_| self.wants_hints) {
+            self.hints.weak_flag(&weak);
+        }
         if std::mem::take(&mut state.signals) {
             self.member.iter_mut().for_each(Member::signals);
         }

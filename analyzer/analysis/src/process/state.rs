@@ -14,6 +14,7 @@ use detect::coverage::{Coverage, KernelCoverage};
 use detect::early_free::EarlyFreeWatch;
 use detect::exact::confirm;
 use detect::findings::Findings;
+use detect::hints::WeakFlag;
 use detect::host_watch::HostWatches;
 use detect::inside::InsideRaces;
 use detect::launches::dependence::Dependence;
@@ -75,6 +76,8 @@ pub(crate) struct ProcessState {
     pub(crate) shares: bool,
     /// The current op launches a kernel that may wait for kernels of other processes.
     pub(crate) signals: bool,
+    /// The flags of other processes that the current op's kernels poll by too weak loads.
+    pub(crate) weak_flags: Vec<WeakFlag>,
     /// What is missing of the trace.
     pub(crate) gaps: Gaps,
     /// When the latest fills and copies of known bytes were made.
@@ -109,6 +112,7 @@ impl ProcessState {
             overlaps_in_doubt: FxHashSet::default(),
             shares: false,
             signals: false,
+            weak_flags: Vec::new(),
             gaps: Gaps::default(),
             left: LeftMoments::default(),
             options,

@@ -15,9 +15,9 @@ use crate::launches::dependence::Dependence;
 use crate::launches::effects::{Effect, EffectBase, Evaluated, Knowledge, Launch, Outline};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
-use crate::memory::AccessKind;
+use crate::memory::{AccessKind, Allocations};
 use crate::state::names::KernelDef;
-use kernels::Reason;
+use kernels::{FlagLoad, LoadScope, Reason};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use trace::{ExactRun, KernelId, Op};
@@ -105,6 +105,21 @@ impl LaunchEvaluator {
     /// without readable code may.
     pub fn signals(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.signals())
+    }
+
+    /// The loads of a launch by which it polls flags in memory that other processes have too, and
+    /// that are too weak for that: too narrow, or without an acquire behind them.
+    pub fn weak_flags(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        launch: &Evaluated,
+        memory: &Allocations,
+    ) -> Vec<FlagLoad> {
+        let Ok(code) = self.kernel(id, def, arch).as_ref() else { return Vec::new() };
+        let is_shared = |e: &Effect| e.first().is_some_and(|address| memory.is_shared(address));
+        let is_weak = |flag: &&FlagLoad| flag.scope != LoadScope::System || flag.data.is_some();
+        let of = |flag: &&FlagLoad| launch.effects.iter().any(|e| e.at == flag.at && !e.kind.writes() && is_shared(e));
+        code.flag_loads().iter().filter(is_weak).filter(of).copied().collect()
     }
 
     /// Whether a launch that accesses this communicates with nobody though its kernel may: it makes

@@ -160,6 +160,18 @@ impl EffectExtent {
     }
 }
 
+impl Effect {
+    /// Its first byte, if it is known.
+    pub(crate) fn first(&self) -> Option<u64> {
+        match (&self.bytes, &self.base) {
+            (_, EffectBase::Global(_)) => None,
+            (EffectExtent::Bounded { lo, .. } | EffectExtent::Among { lo, .. }, _) => Some(*lo),
+            (_, EffectBase::Param(_, value)) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
 /// A lock that a thread holds, before the addresses of variables are known: base and bytes of each
 /// word that may be it, and how they order the access.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -76,6 +76,10 @@ pub trait KernelCode: Send {
     fn signals_by(&self) -> Option<Vec<AccessKind>> {
         None
     }
+    /// The loads by which it polls flags.
+    fn flag_loads(&self) -> &[kernels::FlagLoad] {
+        &[]
+    }
     /// Whether these bytes that the kernel loads atomically may be what the host stores atomically
     /// while it runs: both then have a scope that contains the other side. One word may be a flag.
     /// More are flags only of a kernel that acquires: others are data which is `volatile`.

@@ -119,6 +119,10 @@ impl KernelCode for KnownKernel {
         }
     }
 
+    fn flag_loads(&self) -> &[kernels::FlagLoad] {
+        self.summary.flag_loads()
+    }
+
     fn loads_from_host(&self, bytes: u64) -> bool {
         self.summary.has_system_loads() && (bytes <= 8 || self.summary.acquires())
     }

@@ -13,8 +13,9 @@
 //! its beginning.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use trace::{ContextId, FreeKind, MemoryKind, Op, Record, tag};
 
@@ -190,9 +191,10 @@ impl LiveState {
             Op::Alias { ptr, .. }
             | Op::SyncMemops { ptr, .. }
             | Op::Global { ptr, .. }
-            | Op::SharedMemory { ptr, .. }
             | Op::MemoryName { ptr, .. }
             | Op::HostWatched { ptr } => self.put((op.tag(), ptr, 0), bytes),
+            // Memory may have several keys.
+            Op::SharedMemory { ptr, key } => self.put((op.tag(), ptr, FxBuildHasher.hash_one(key) as u32), bytes),
             Op::Unalias { ptr } => self.drop_all(&[tag::Alias], ptr),
             Op::ArrayCreate { array, .. } | Op::ArrayAt { array, .. } | Op::ArrayLevels { array, .. } => {
                 self.put((op.tag(), array.0.into(), 0), bytes)
@@ -271,10 +273,13 @@ impl LiveState {
         if !self.roots.contains_key(&ptr) && self.others.remove(&(tag::Alias, ptr, 0)).is_some() {
             return None;
         }
-        self.drop_all(&[tag::SyncMemops, tag::SharedMemory, tag::MemoryName, tag::HostWatched], ptr);
+        self.drop_all(&[tag::SyncMemops, tag::MemoryName, tag::HostWatched], ptr);
         let root = self.roots.remove(&ptr)?;
         self.end_blocks(ptr, root.end);
-        self.others.retain(|(kind, _, _), told| {
+        self.others.retain(|(kind, id, _), told| {
+            if *kind == tag::SharedMemory && *id == ptr {
+                return false;
+            }
             let target = |told: &Told| match Record::decode(&told.bytes) {
                 Ok(Record { op: Op::Alias { target, .. }, .. }) => Some(target),
                 _ => None,

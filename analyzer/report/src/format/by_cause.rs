@@ -4,7 +4,7 @@
 //! Owns the choice and the head. The text of a finding is [`super::text`]'s, the line
 //! [`super::short`]'s.
 
-use super::short;
+use super::short::Line;
 use super::text::{Ink, Style, finding};
 use crate::cause::RootCause;
 use crate::model::Finding;
@@ -23,7 +23,7 @@ pub(super) struct CauseGroup {
     findings: u64,
     occurrences: u64,
     /// Those that are printed: how often each occurred, its text, and its line.
-    printed: Vec<(u64, String, String)>,
+    printed: Vec<(u64, String, Option<Line>)>,
 }
 
 impl CauseGroup {
@@ -40,7 +40,7 @@ impl CauseGroup {
 
     /// Takes a finding that is printed.
     pub(crate) fn take(&mut self, f: &Finding, style: Style) {
-        self.printed.push((f.count, finding(f, style), short::line(f)));
+        self.printed.push((f.count, finding(f, style), Some(Line::of(f))));
     }
 
     /// Whether the cause is printed. `shows_later`: whether it may be without findings, as a wait
@@ -65,17 +65,16 @@ impl CauseGroup {
         largest.truncate(full);
         largest.sort_unstable();
         let mut out: String = largest.iter().map(|at| std::mem::take(&mut self.printed[*at].1)).collect();
-        let lines: Vec<String> = (0..self.printed.len())
-            .filter(|at| !largest.contains(at))
-            .map(|at| std::mem::take(&mut self.printed[at].2))
-            .collect();
+        let mut lines: Vec<Line> = Vec::new();
+        let others = (0..self.printed.len()).filter(|at| !largest.contains(at));
+        others.filter_map(|at| self.printed[at].2.take()).for_each(|line| line.add(&mut lines));
         if !lines.is_empty() {
             let rule = style.paint(Ink::Faint, &"=".repeat(80));
             let more = if full == 0 { "finding" } else { "more finding" };
-            let what = counted(lines.len() as u64, more, &format!("{more}s"));
+            let what = counted(lines.iter().map(Line::findings).sum(), more, &format!("{more}s"));
             let _ =
                 writeln!(out, "{rule}\nstreamsan: {what} of this cause (--findings-per-cause 0 prints all in full):");
-            lines.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+            lines.iter().for_each(|line| out.push_str(&format!("  {}\n", line.written(true))));
         }
         out
     }

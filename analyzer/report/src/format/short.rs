@@ -1,20 +1,25 @@
 //! The report with one line for each finding, as compilers write: `FILE:LINE: what is wrong`.
 //!
-//! Owns that line. Errors, faults of kernels and the summary are the text report's.
+//! Owns that line, and which findings share one: those of one cause that differ only in who called
+//! the functions that race, or in the memory. Errors, faults of kernels and the summary are the
+//! text report's.
 
 use super::{programs, text};
 use crate::call_site::{site, site_frame};
 use crate::format::closing;
 use crate::format::{Event, Reporter, Verdict};
 use crate::model::{Actor, Breach, Finding, Hint, Report, Side};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use symbols::frame::Frame;
+use symbols::library::is_own;
 
 /// Writes the lines.
 #[derive(Default)]
 pub struct Short {
     quiet: bool,
     found: bool,
+    lines: Vec<Line>,
     out: String,
 }
 
@@ -25,6 +30,8 @@ impl Short {
     }
 
     fn end(&mut self, report: &Report) {
+        let lines: String = self.lines.iter().map(|line| line.written(false) + "\n").collect();
+        self.out.insert_str(0, &lines);
         for Hint { text, stack, .. } in &report.hints {
             let _ = writeln!(self.out, "{}: hint: {}", place(stack), text.lines().next().unwrap_or_default());
         }
@@ -61,33 +68,90 @@ pub(super) fn what(side: &Side) -> String {
     if side.actor == Actor::Host { what } else { format!("{what} on {}", side.stream.title()) }
 }
 
-/// What a finding is, without the place of its later access.
+/// What a finding is, without the place of its later access and without its fingerprint.
 fn summary(f: &Finding) -> String {
     if let Some(k) = &f.in_kernel {
         let before = site(&f.previous.stack).unwrap_or_default();
-        return format!("{} ({}): {}, after {before} [{}]", f.rule(), k.grade, text::headline(f), f.fingerprint);
+        return format!("{} ({}): {}, after {before}", f.rule(), k.grade, text::headline(f));
     }
     if f.stale.is_some() {
         let freed = site(&f.previous.stack).map_or_else(String::new, |at| format!(", freed at {at}"));
-        return format!("{} ({}): {}{freed} [{}]", f.rule(), f.confidence.name(), text::headline(f), f.fingerprint);
+        return format!("{} ({}): {}{freed}", f.rule(), f.confidence.name(), text::headline(f));
     }
     let latent = if f.latent { ", latent" } else { "" };
     let before = site(&f.previous.stack).map_or_else(String::new, |at| format!(" at {at}"));
     format!(
-        "{} ({}{latent}): {}, after {}{before} [{}]",
+        "{} ({}{latent}): {}, after {}{before}",
         f.hazard.name(),
         f.confidence.name(),
         what(&f.access),
-        what(&f.previous),
-        f.fingerprint
+        what(&f.previous)
     )
 }
 
-/// A finding in one line, below its cause.
-pub(super) fn line(f: &Finding) -> String {
-    let at = site(&f.access.stack).unwrap_or_else(|| "(unknown place)".to_owned());
-    let times = if f.count > 1 { format!(", {} times", f.count) } else { String::new() };
-    format!("{at}: {}{times}", summary(f))
+/// A finding as a line, or several that read alike.
+pub(super) struct Line {
+    text: String,
+    /// Of the finding, and of its cause.
+    fingerprint: String,
+    cause: String,
+    findings: u64,
+    times: u64,
+    /// The program's stacks of both sides, one entry for each that differs.
+    callers: BTreeSet<Vec<Caller>>,
+}
+
+/// What tells callers apart: function, file and line; an address where there is none.
+type Caller = (String, Option<String>, Option<u32>, u64);
+
+impl Line {
+    fn new(f: &Finding, at: &str, what: &str) -> Self {
+        let frame =
+            |f: &Frame| (f.function.clone(), f.file.clone(), f.line, if f.line.is_some() { 0 } else { f.address });
+        let stacks = f.access.stack.iter().chain(&f.previous.stack);
+        Self {
+            text: format!("{at}: {what}{}", summary(f)),
+            fingerprint: f.fingerprint.clone(),
+            cause: f.cause.clone(),
+            findings: 1,
+            times: f.count,
+            callers: BTreeSet::from([stacks.filter(|f| is_own(f)).map(frame).collect()]),
+        }
+    }
+
+    /// A finding below its cause.
+    pub(super) fn of(f: &Finding) -> Self {
+        Self::new(f, &site(&f.access.stack).unwrap_or_else(|| "(unknown place)".to_owned()), "")
+    }
+
+    /// Adds a line to others, or makes it part of the one that it repeats.
+    pub(super) fn add(self, lines: &mut Vec<Self>) {
+        match lines.iter_mut().find(|other| other.cause == self.cause && other.text == self.text) {
+            Some(other) => {
+                other.findings += self.findings;
+                other.times += self.times;
+                other.callers.extend(self.callers);
+            }
+            None => lines.push(self),
+        }
+    }
+
+    /// Its findings.
+    pub(super) fn findings(&self) -> u64 {
+        self.findings
+    }
+
+    /// As it is printed. The name is one that suppressions take. `times`: with how often it
+    /// occurred.
+    pub(super) fn written(&self, times: bool) -> String {
+        let times = if times && self.times > 1 { format!(", {} times", self.times) } else { String::new() };
+        let Self { text, fingerprint, cause, findings, callers, .. } = self;
+        match (findings, callers.len()) {
+            (1, _) => format!("{text} [{fingerprint}]{times}"),
+            (_, 1) => format!("{text}, {findings} findings [cause:{cause}]{times}"),
+            (_, callers) => format!("{text}, from {callers} callers [cause:{cause}]{times}"),
+        }
+    }
 }
 
 /// A broken rule in one line.
@@ -101,8 +165,8 @@ impl Reporter for Short {
             Event::Begin(_) | Event::Finding(_, Verdict::SetAside) | Event::Breach(_, Verdict::SetAside) => {}
             Event::Finding(f, _) => {
                 self.found = true;
-                let what = if f.stale.is_some() { "error" } else { "data race" };
-                let _ = writeln!(self.out, "{}: {what}: {}", place(&f.access.stack), summary(f));
+                let what = if f.stale.is_some() { "error: " } else { "data race: " };
+                Line::new(f, &place(&f.access.stack), what).add(&mut self.lines);
             }
             Event::Breach(b, _) => {
                 self.found = true;

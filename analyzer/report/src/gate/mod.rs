@@ -87,6 +87,7 @@ impl Gate {
                 b.knows(&finding.fingerprint)
                     || former.is_some_and(|former| b.knows(&former))
                     || b.knows_cause(&finding.cause)
+                    || b.knows_cause(&finding.own_cause)
             });
             let index = self.suppressions.iter().position(|s| s.covers(finding));
             finding.standing = standing(index, known, finding.count);

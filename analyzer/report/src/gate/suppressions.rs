@@ -107,7 +107,8 @@ impl Suppression {
                 || former(finding).is_some_and(|former| self.pattern.matches(&former));
         }
         if self.field == Field::Cause {
-            return self.pattern.matches(&finding.cause);
+            let own = !finding.own_cause.is_empty() && self.pattern.matches(&finding.own_cause);
+            return own || self.pattern.matches(&finding.cause);
         }
         self.field != Field::Forbidden
             && [&finding.access, &finding.previous].into_iter().any(|side| self.covers_side(side))

@@ -106,9 +106,13 @@ pub(crate) fn takes(row: &Row, name: &str, command: Option<Command>) -> Result<(
         ),
         [only] => format!("{name} does not take '--{option}'; {only} does"),
         [ref others @ .., last] => {
-            // Theirs is a flag, which no table of options with a file lists.
-            let flags = if row.name == "json" { "; diff, dump and explain take it without a file" } else { "" };
-            format!("{name} does not take '--{option}'; {} and {last} do{flags}", others.join(", "))
+            let value = if matches!(row.kind, Kind::File | Kind::Files) { "file" } else { "value" };
+            let switches = match row.switch_of {
+                [] => String::new(),
+                [only] => format!("; {only} takes it without a {value}"),
+                [others @ .., last] => format!("; {} and {last} take it without a {value}", others.join(", ")),
+            };
+            format!("{name} does not take '--{option}'; {} and {last} do{switches}", others.join(", "))
         }
     })
 }

@@ -243,19 +243,3 @@ pub(crate) unsafe fn cuMemSetMemPool(
     _pool: CUmemoryPool,
 ) {
 }
-pub(crate) unsafe fn cuMemPoolExportToShareableHandle(
-    _cx: &mut Cx<'_>,
-    _handle_out: *mut c_void,
-    _pool: CUmemoryPool,
-    _handle_type: CUmemAllocationHandleType,
-    _flags: u64,
-) {
-}
-pub(crate) unsafe fn cuMemPoolImportFromShareableHandle(
-    _cx: &mut Cx<'_>,
-    _pool_out: *mut CUmemoryPool,
-    _handle: *mut c_void,
-    _handle_type: CUmemAllocationHandleType,
-    _flags: u64,
-) {
-}

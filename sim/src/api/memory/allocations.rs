@@ -117,6 +117,10 @@ abi! {
                 memory.give_pool(&block, stream.id, op);
                 Ok(())
             }
+            AllocationKind::Ipc if memory.is_pooled_elsewhere(dptr) => {
+                wait_for_all();
+                memory.close(dptr)
+            }
             // The memory stays the graph's; its next launch may allocate it again.
             AllocationKind::Graph => graph_memory::free(dptr),
             AllocationKind::Device => {

@@ -7,8 +7,8 @@ use cuda_sys::*;
 use crate::api::*;
 use crate::config;
 use crate::handles::handle_of;
-use crate::memory::pool::{POOLS, Pool, current_of, default_of};
-use crate::memory::{self, AllocationKind, graph_memory};
+use crate::memory::pool::{POOLS, Pool, Sharing, current_of, default_of};
+use crate::memory::{self, AllocationKind, graph_memory, ipc};
 use crate::objects::stream::{Stream, resolve};
 use crate::objects::task::{Enqueued, Task, enqueue, enqueue_after};
 use crate::sched;
@@ -72,6 +72,10 @@ fn free(at: u64, stream: &Arc<Stream>) -> Res {
             }
             Ok(())
         }
+        AllocationKind::Ipc if memory.is_pooled_elsewhere(at) => {
+            sched::get().wait(&sched::get().all_tails());
+            memory.close(at)
+        }
         AllocationKind::Device => {
             // Plain memory may be freed in stream order too, but only after everything else: the
             // host waits.
@@ -131,8 +135,6 @@ abi! {
     }
     call fn [cuMemPoolCreate plain](_z, pool: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         let props = get(props)?;
-        // Exporting a pool is not simulated, but one that could be exported is an ordinary one
-        // until then.
         let types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0;
         if props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
@@ -143,7 +145,9 @@ abi! {
         if props.location.type_ != CU_MEM_LOCATION_TYPE_DEVICE {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
-        let made = Pool::create(device(props.location.id).map_err(|_| INVALID)?, false, false, props.maxSize as u64);
+        let sharing = if props.handleTypes.0 & types != 0 { Sharing::Exportable } else { Sharing::Private };
+        let device = device(props.location.id).map_err(|_| INVALID)?;
+        let made = Pool::create(device, false, false, props.maxSize as u64, sharing);
         put(pool, CUmemoryPool::from_bits(handle_of(&made)))
     }
     call fn [cuMemPoolDestroy plain](_z, pool: CUmemoryPool) {
@@ -158,6 +162,41 @@ abi! {
         drop(current);
         found.trim(memory::get(), 0);
         POOLS.remove(pool.bits()).map(|_| ())
+    }
+    call fn [cuMemPoolExportToShareableHandle plain](
+        _z, out: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: u64
+    ) {
+        if kind != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
+        if flags != 0 || out.is_null() {
+            return Err(INVALID);
+        }
+        let found = POOLS.get(pool.bits())?;
+        put(out.cast(), ipc::export_pool(&found)?)
+    }
+    call fn [cuMemPoolImportFromShareableHandle plain](
+        _z, pool: *mut CUmemoryPool, handle: *mut c_void, kind: CUmemAllocationHandleType, flags: u64
+    ) {
+        if kind != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
+        if flags != 0 || pool.is_null() {
+            return Err(INVALID);
+        }
+        // The descriptor is passed in the pointer's place.
+        let made = ipc::import_pool(c_int::try_from(handle as usize).map_err(|_| INVALID)?)?;
+        put(pool, CUmemoryPool::from_bits(handle_of(&made)))
+    }
+    call fn [cuMemPoolExportPointer plain](_z, out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr) {
+        put(out, CUmemPoolPtrExportData { reserved: memory::get().export_pooled(ptr)? })
+    }
+    call fn [cuMemPoolImportPointer plain](
+        _z, out: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData
+    ) {
+        let ctx = thread::context()?;
+        let pool = POOLS.get(pool.bits())?;
+        put(out, memory::get().import_pooled(ctx.owner().id, &pool, &get(data)?.reserved)?)
     }
     call fn [cuMemPoolTrimTo plain](_z, pool: CUmemoryPool, keep: usize) {
         POOLS.get(pool.bits())?.trim(memory::get(), keep as u64);

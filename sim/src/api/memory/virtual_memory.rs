@@ -41,7 +41,11 @@ abi! {
             CU_MEM_LOCATION_TYPE_HOST | CU_MEM_LOCATION_TYPE_HOST_NUMA | CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => None,
             _ => return Err(INVALID),
         };
-        put(handle, memory::get().create_physical(size as u64, device, prop.requestedHandleTypes.0)?)
+        let types = prop.requestedHandleTypes.0;
+        if types & !memory::shareable::TYPES != 0 {
+            return Err(CUresult::ERROR_NOT_SUPPORTED);
+        }
+        put(handle, memory::get().create_physical(size as u64, device, types)?)
     }
     call fn [cuMemRelease plain](_z, handle: CUmemGenericAllocationHandle) {
         memory::get().release_physical(handle)
@@ -104,6 +108,35 @@ abi! {
             location: CUmemLocation { type_, id },
             ..CUmemAllocationProp::zeroed()
         })
+    }
+    call fn [cuMemExportToShareableHandle plain](
+        _z, shareable: *mut c_void, handle: CUmemGenericAllocationHandle, kind: CUmemAllocationHandleType, flags: u64
+    ) {
+        if flags != 0 || shareable.is_null() {
+            return Err(INVALID);
+        }
+        let memory = memory::get();
+        match kind {
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR => put(shareable.cast(), memory.export_descriptor(handle)?),
+            CU_MEM_HANDLE_TYPE_FABRIC => put(shareable.cast(), CUmemFabricHandle { data: memory.export_fabric(handle)? }),
+            _ => Err(CUresult::ERROR_NOT_SUPPORTED),
+        }
+    }
+    call fn [cuMemImportFromShareableHandle plain](
+        _z, handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void, kind: CUmemAllocationHandleType
+    ) {
+        if handle.is_null() {
+            return Err(INVALID);
+        }
+        let imported = match kind {
+            // The descriptor is passed in the pointer's place.
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR => {
+                memory::get().import_descriptor(c_int::try_from(os_handle as usize).map_err(|_| INVALID)?)
+            }
+            CU_MEM_HANDLE_TYPE_FABRIC => memory::get().import_fabric(&get(os_handle.cast::<CUmemFabricHandle>())?.data),
+            _ => Err(CUresult::ERROR_NOT_SUPPORTED),
+        };
+        put(handle, imported?)
     }
     call fn [cuMemRetainAllocationHandle plain](_z, handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void) {
         put(handle, memory::get().retain_physical(addr as u64)?)

@@ -29,6 +29,12 @@ impl Allocations {
         Some((root.id, start, kind == Some(MemoryKind::Imported)))
     }
 
+    /// Whether an address lies in memory that other processes have too.
+    pub fn is_shared(&self, address: u64) -> bool {
+        let Some(Home::Root(start)) = self.locate(address).map(|place| place.home) else { return false };
+        self.roots.get(start).is_some_and(|root| root.shared)
+    }
+
     /// Notes an access to this place, if it is shared.
     #[inline]
     pub(crate) fn touched(&mut self, home: Home, access: &Access) {
@@ -41,9 +47,11 @@ impl Allocations {
     fn touched_shared(&mut self, home: Home, access: &Access) {
         let Home::Root(start) = home else { return };
         let Some(root) = self.roots.get(start).filter(|root| root.shared) else { return };
-        // Closing another process's memory is no access to it.
+        // Closing another process's memory is no access to it, nor is taking a mapping away: the
+        // memory behind it lives as long as any process has it.
         let kind = self.infos.get(&root.id).and_then(|info| info.kind);
-        if access.site.cause != Cause::Free || kind != Some(MemoryKind::Imported) {
+        let stays = matches!(kind, Some(MemoryKind::Imported | MemoryKind::Mapped));
+        if access.site.cause != Cause::Free || !stays {
             self.shared.touched.push((root.id, access.clone()));
         }
     }
