@@ -38,7 +38,7 @@ mod reason;
 pub(crate) mod system_fences;
 
 pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
-pub(crate) use op::{Cmp, MemSpace};
+pub(crate) use op::{Cmp, MapStep, MemSpace};
 pub use operand::Special;
 pub(crate) use operand::{Prefix, Src, SrcOperand};
 pub(crate) use pure::Pure;

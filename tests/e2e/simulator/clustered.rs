@@ -1,0 +1,56 @@
+//! Launches on two streams whose blocks run in clusters, meet, or are many: what they write is known
+//! to the byte, and what blocks put into each other's shared memory is nobody else's.
+
+use serde_json::Value;
+use tests::{build, run};
+
+const PAIRS: [&str; 12] = [
+    "by_pointer",
+    "by_address",
+    "by_async",
+    "by_bulk",
+    "rank",
+    "reversed",
+    "leader",
+    "places",
+    "fixed",
+    "multicast",
+    "together",
+    "many",
+];
+
+#[test]
+fn clusters_of_ptx() {
+    judge("ptx", &["-arch=compute_90", "-code=compute_90"]);
+}
+
+#[test]
+fn clusters_of_machine_code() {
+    judge("sass", &["-arch=sm_90"]);
+}
+
+fn judge(form: &str, code: &[&str]) {
+    let code = [&["-std=c++17", "-w"][..], code].concat();
+    let Some(program) = build::cuda_program_if_possible("sim/clustered.cu", "shared", &code) else { return };
+    for pair in PAIRS {
+        for how in ["--sim-predict", "--sim"] {
+            for (variant, racy) in [("racy", true), ("mended", false)] {
+                let case = format!("{form}: {pair} {variant} {how}");
+                let json =
+                    build::scratch(&format!("clustered-{form}-{pair}-{variant}-{}", &how[2..])).join("report.json");
+                let mut command = run::streamsan(["run", "--sim", how, "--json"]);
+                let command = command.arg(&json).arg("--").arg(&program).args([pair, variant]);
+                let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", "arch=90"));
+                assert_eq!(ended.code(), Some(if racy { 66 } else { 0 }), "{case}: {}", ended.err);
+                let text = std::fs::read_to_string(&json).expect("written");
+                let report: Value = serde_json::from_str(&text).expect("valid JSON");
+                let launches = &report["coverage"]["launches"];
+                for unknown in ["kinds_only", "unknown"] {
+                    assert_eq!(launches[unknown].as_u64(), Some(0), "{case}: {launches}");
+                }
+                let confidence = &report["findings"][0]["confidence"];
+                assert!(!racy || confidence == "certain", "{case}: {confidence}");
+            }
+        }
+    }
+}
