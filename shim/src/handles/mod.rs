@@ -8,7 +8,8 @@
 //! other: [`arrays`] (opaque arrays and their shapes), [`kernel`] (a launched kernel and how its
 //! parameters are gathered), [`graph_execs`] (an executable graph with its nodes), [`mappings`]
 //! (virtual memory), [`unlisted_images`] (images whose variables were not asked for),
-//! [`image_files`] (the files that images are mapped from). [`captures`] counts the streams that
+//! [`image_files`] (the files that images are mapped from), [`tensor_maps`] (the tensor maps that
+//! the driver made). [`captures`] counts the streams that
 //! are being captured, for the whole process.
 
 pub mod arrays;
@@ -18,6 +19,7 @@ pub mod image_files;
 pub mod kernel;
 pub mod mappings;
 pub mod tables;
+pub mod tensor_maps;
 pub mod unlisted_images;
 
 use std::hash::BuildHasherDefault;

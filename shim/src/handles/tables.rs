@@ -16,6 +16,7 @@ use super::graph_execs::GraphExec;
 use super::image_files::ImageFiles;
 use super::kernel::Kernel;
 use super::mappings::Mappings;
+use super::tensor_maps::TensorMaps;
 use super::unlisted_images::UnlistedImages;
 
 /// All handle tables.
@@ -55,6 +56,8 @@ pub struct Handles {
     pub arrays: HandleTable<u64, Array>,
     /// Mipmapped arrays.
     pub mipmapped: HandleTable<u64, Mipmapped>,
+    /// Tensor maps that were told.
+    pub tensor_maps: TensorMaps,
     /// Memory pools.
     pub pools: HandleTable<u64, PoolId>,
     /// Devices that the trace has a definition of, by ordinal.

@@ -7,10 +7,12 @@ pub(crate) mod allocations;
 mod arrays;
 mod memset;
 mod prefetch;
+mod tensor_maps;
 mod virtual_memory;
 
 pub(crate) use allocations::*;
 pub(crate) use arrays::*;
 pub(crate) use memset::*;
 pub(crate) use prefetch::*;
+pub(crate) use tensor_maps::*;
 pub(crate) use virtual_memory::*;
