@@ -16,7 +16,8 @@ fn told(script: &Script, name: &str) -> Vec<(String, Told)> {
     script.record(&build::scratch(name), |call, op| {
         if let Op::TensorMap { map, address, bits, copies, sizes, strides, extent, step } = *op {
             assert_eq!(map.len(), 128, "{call}");
-            let lists = (sizes.iter().collect(), strides.iter().collect(), extent.iter().collect(), step.iter().collect());
+            let lists =
+                (sizes.iter().collect(), strides.iter().collect(), extent.iter().collect(), step.iter().collect());
             all.push((call.to_owned(), (map[0], address, bits, copies, lists.0, lists.1, lists.2, lists.3)));
         }
     });

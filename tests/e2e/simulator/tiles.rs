@@ -34,7 +34,7 @@ fn maps_of_any_device_are_known_by_their_calls() {
 /// Of maps that kernels make, only where their tensors begin is known.
 #[test]
 fn maps_that_kernels_make_have_the_tensors_that_are_put_in() {
-    for (form, code) in [("ptx", &["-arch=compute_90a", "-code=compute_90a"][..]), ("both", &["-arch=sm_90a"])] {
+    for (form, code) in [("ptx", &["-arch=compute_90a", "-code=compute_90a"][..]), ("both", &["-arch=sm_90a"][..])] {
         for pair in ["made", "made_table"] {
             for how in ["--sim-predict", "--sim"] {
                 for (variant, racy) in [("racy", true), ("mended", false)] {
@@ -45,7 +45,10 @@ fn maps_that_kernels_make_have_the_tensors_that_are_put_in() {
                     }
                     let finding = &report["findings"][0];
                     let wanted = ("write-after-write".into(), "likely".into());
-                    assert!(!racy || (&finding["hazard"], &finding["confidence"]) == (&wanted.0, &wanted.1), "{case}: {finding}");
+                    assert!(
+                        !racy || (&finding["hazard"], &finding["confidence"]) == (&wanted.0, &wanted.1),
+                        "{case}: {finding}"
+                    );
                 }
             }
         }
