@@ -2,9 +2,9 @@
 //! inlined, registers as variables, and spill slots as variables where nothing else reaches them.
 //!
 //! Owns what a SASS operation computes ([`arithmetic`], [`predicate_words`]), touches
-//! ([`memory_access`], [`made_maps`], [`constant_bank`]) and where it leads ([`control_flow`]). These files
-//! are parts of one `Lower` and call each other. Decoding is done by `sass`; values are found by
-//! `ranges`.
+//! ([`memory_access`], [`made_maps`], [`constant_bank`]) and where it leads ([`control_flow`]).
+//! These files are parts of one `Lower` and call each other. Decoding is done by `sass`; values are
+//! found by `ranges`.
 //!
 //! Calls are followed by cloning the callee at each call site, to a depth of four. A call that is
 //! not followed defines every variable and may touch any memory, except for the few runtime

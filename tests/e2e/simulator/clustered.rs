@@ -1,5 +1,5 @@
-//! Launches on two streams whose blocks run in clusters, meet, or are many: what they write is known
-//! to the byte, and what blocks put into each other's shared memory is nobody else's.
+//! Launches on two streams whose blocks run in clusters, meet, or are many: what they write is
+//! known to the byte, and what blocks put into each other's shared memory is nobody else's.
 
 use serde_json::Value;
 use tests::{build, run};
