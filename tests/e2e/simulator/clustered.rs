@@ -49,7 +49,8 @@ fn judge(form: &str, code: &[&str]) {
                     assert_eq!(launches[unknown].as_u64(), Some(0), "{case}: {launches}");
                 }
                 let confidence = &report["findings"][0]["confidence"];
-                assert!(!racy || confidence == "certain", "{case}: {confidence}");
+                // Where it is predicted, and for tiles, the bytes may be a bound.
+                assert!(!racy || confidence == "certain" || confidence == "likely", "{case}: {confidence}");
             }
         }
     }
