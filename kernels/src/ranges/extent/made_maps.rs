@@ -2,8 +2,8 @@
 //!
 //! Owns the question whether a copy is made by a map that got its tensor's address at an
 //! instruction of the kernel. The sizes in such a map are not followed, so only the address is
-//! known of the bytes. That the copies are made by maps in memory remains an access of its own: what is found
-//! here is beside it, and may be less than all.
+//! known of the bytes. That the copies are made by maps in memory remains an access of its own:
+//! what is found here is beside it, and may be less than all.
 
 use crate::ir::Reason;
 use crate::ranges::domain::affine::AffineForm;
