@@ -28,7 +28,7 @@ pub struct LaunchArgs<'a> {
     pub grid: [u32; 3],
     /// Threads per block and axis.
     pub block: [u32; 3],
-    /// Blocks per cluster and axis (ones: no cluster).
+    /// Blocks per cluster and axis (ones or zeros: as the code says, or no cluster).
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared: u32,

@@ -200,7 +200,7 @@ impl Summary {
             return if self.dependency.triggers == Triggers::Never { Triggering::None } else { Triggering::All };
         };
         let mut bytes = Vec::new();
-        analysis.evaluate(launch, &mut bytes, &mut Vec::new());
+        analysis.evaluate(&self.in_clusters(launch), &mut bytes, &mut Vec::new());
         let blocks = launch.grid.iter().map(|n| i64::from(*n)).product::<i64>();
         let mut upto = 0;
         // Each of these says which blocks surely do; together they say it of all from the first on.
@@ -276,6 +276,14 @@ impl Summary {
         self.cluster
     }
 
+    /// A launch with its clusters. Where the code fixes them, it need not name them (CUDA C++
+    /// Programming Guide, "Thread Block Clusters").
+    fn in_clusters<'a>(&self, launch: &LaunchArgs<'a>) -> LaunchArgs<'a> {
+        let is_named = launch.cluster.iter().any(|n| *n > 1);
+        let cluster = if is_named { launch.cluster } else { self.cluster.unwrap_or([1; 3]) };
+        LaunchArgs { cluster, ..*launch }
+    }
+
     /// Whether it contains asynchronous copies (`cp.async`) that may read less than their size and
     /// fill up with zeros.
     #[must_use]
@@ -309,26 +317,27 @@ impl Summary {
         out: &mut Vec<KernelAccess>,
         inputs: &mut Vec<Range<usize>>,
     ) {
-        self.analysis.evaluate(launch, out, inputs);
+        self.analysis.evaluate(&self.in_clusters(launch), out, inputs);
     }
 
     /// The same without any results of earlier launches. Slow; tests compare
     /// [`Summary::evaluate`] with it.
     pub fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.analysis.evaluate_uncached(launch, out);
+        self.analysis.evaluate_uncached(&self.in_clusters(launch), out);
     }
 
     /// The same from forms alone: small launches are not followed thread by thread besides. For
     /// tests, in which most launches are small.
     pub fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
-        self.analysis.evaluate_by_forms(launch, out);
+        self.analysis.evaluate_by_forms(&self.in_clusters(launch), out);
     }
 
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),
     /// and the parameter words that its address derives from, ascending; none when the address
     /// comes from elsewhere.
     pub fn instructions(&self) -> impl Iterator<Item = (AccessKind, u32, Vec<u16>)> {
-        self.analysis.origins().map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
+        let own = self.analysis.origins().filter(|(_, _, o)| !o.made);
+        own.map(|(kind, at, o)| (kind, at, o.words.iter().copied().collect()))
     }
 
     /// Those of them that threads come to which have not waited for the grids that the kernel
@@ -350,6 +359,10 @@ impl Summary {
         let mut indirect = IndirectEffect::default();
         let gaps = self.analysis.trial(&self.params);
         for (gap, (kind, at, o)) in gaps.into_iter().zip(self.analysis.origins()) {
+            // Which of the maps that the kernel makes a copy is made by shows in a launch.
+            if o.made {
+                continue;
+            }
             for w in &o.words {
                 let e = words.entry(*w).or_insert(WordEffect {
                     offset: *w,

@@ -38,6 +38,7 @@ mod ranges_large_numbers;
 mod ranges_loaded_pointers;
 mod ranges_loops;
 mod ranges_losses;
+mod ranges_made_maps;
 mod ranges_many_sets;
 mod ranges_pointer_tables;
 mod ranges_predicate_masks;

@@ -51,14 +51,14 @@ macro_rules! __driver_api_arrays {
         global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, box_dim: *const u32,
         element_strides: *const u32, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle,
         l2_promotion: CUtensorMapL2promotion, oob_fill: CUtensorMapFloatOOBfill
-    ) [plain cuTensorMapEncodeTiled] no_effect;
+    ) [plain cuTensorMapEncodeTiled];
     after  fn cuTensorMapEncodeIm2col(
         tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank: u32,
         global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64,
         pixel_box_lower_corner: *const c_int, pixel_box_upper_corner: *const c_int, channels_per_pixel: u32,
         pixels_per_column: u32, element_strides: *const u32, interleave: CUtensorMapInterleave,
         swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, oob_fill: CUtensorMapFloatOOBfill
-    ) [plain cuTensorMapEncodeIm2col] no_effect;
+    ) [plain cuTensorMapEncodeIm2col];
     after  fn cuTensorMapEncodeIm2colWide(
         tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank: u32,
         global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64,
@@ -66,9 +66,9 @@ macro_rules! __driver_api_arrays {
         pixels_per_column: u32, element_strides: *const u32, interleave: CUtensorMapInterleave,
         mode: CUtensorMapIm2ColWideMode, swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion,
         oob_fill: CUtensorMapFloatOOBfill
-    ) [plain cuTensorMapEncodeIm2colWide] no_effect;
-    after  fn cuTensorMapReplaceAddress(tensor_map: *mut CUtensorMap, global_address: *mut c_void)
-        [plain cuTensorMapReplaceAddress] no_effect;
+    ) [plain cuTensorMapEncodeIm2colWide];
+    both   fn cuTensorMapReplaceAddress(tensor_map: *mut CUtensorMap, global_address: *mut c_void)
+        [plain cuTensorMapReplaceAddress];
     before fn cuGraphicsUnregisterResource(resource: CUgraphicsResource) [plain cuGraphicsUnregisterResource] no_effect;
     after  fn cuGraphicsSubResourceGetMappedArray(
         array: *mut CUarray, resource: CUgraphicsResource, array_index: c_uint, mip_level: c_uint

@@ -242,6 +242,22 @@ pub struct Function {
     pub(crate) line: u32,
 }
 
+impl Function {
+    /// The numbers of a limit or hint; none: 1 (PTX ISA, "Performance-Tuning Directives").
+    #[must_use]
+    pub fn tuned(&self, module: &Module, directive: &str) -> Option<[u32; 3]> {
+        let tuning = self.tuning.iter().find(|tuning| module.name(tuning.name) == directive)?;
+        Some([0, 1, 2].map(|at| tuning.values.get(at).map_or(1, |&n| u32::try_from(n).unwrap_or(u32::MAX))))
+    }
+
+    /// Blocks a cluster and axis, where the code fixes them (PTX ISA, "Cluster Dimension
+    /// Directives").
+    #[must_use]
+    pub fn cluster(&self, module: &Module) -> Option<[u32; 3]> {
+        self.tuned(module, "reqnctapercluster")
+    }
+}
+
 /// A register that a function uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterInfo {

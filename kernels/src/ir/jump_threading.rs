@@ -184,7 +184,7 @@ impl Threader {
 
 /// Is this an access that the analysis reports or follows?
 fn is_access(op: &Op) -> bool {
-    matches!(op, Op::Mem(m) if !matches!(m.space, MemSpace::Shared | MemSpace::Generic))
+    matches!(op, Op::Mem(m) if !matches!(m.space, MemSpace::Shared | MemSpace::Generic | MemSpace::Map(_)))
 }
 
 /// The comparison that an instruction makes, and whether its first destination is that comparison

@@ -41,7 +41,7 @@ pub(crate) mod system_fences;
 pub(crate) use flag_loads::LoadScopes;
 pub use flag_loads::{FlagLoad, LoadScope};
 pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
-pub(crate) use op::{Cmp, MemSpace};
+pub(crate) use op::{Cmp, MapStep, MemSpace};
 pub use operand::Special;
 pub(crate) use operand::{Prefix, Src, SrcOperand};
 pub(crate) use pure::Pure;

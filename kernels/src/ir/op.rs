@@ -328,6 +328,20 @@ pub(crate) enum MemSpace {
     /// A store to a 64-bit address that may lie in shared memory, beside those to `Shared`. What it
     /// does to global memory is a [`Op::Mem`] of its own.
     Generic,
+    /// A step of making a tensor map. What it does to global memory is a [`Op::Mem`] of its own.
+    Map(MapStep),
+}
+
+/// How a kernel makes a tensor map (PTX ISA, "tensormap.replace" and "tensormap.cp_fenceproxy").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum MapStep {
+    /// The map at a 32-bit address of shared memory gets the tensor's address, the only source.
+    Shared,
+    /// The same of a map at a 64-bit address.
+    Global,
+    /// Bytes of a map go to a 64-bit address. The sources are 32-bit ones: together they are where
+    /// the bytes come from in shared memory.
+    Copy,
 }
 
 /// Direction, and whether other kernels may access the bytes at the same time.

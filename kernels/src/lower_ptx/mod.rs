@@ -93,9 +93,7 @@ pub fn lower(module: &Module, name: &str) -> Result<KernelIr, PtxLowerError> {
     let function = module.find_name(name).and_then(|name| module.function(name)).filter(|f| f.kernel);
     let function = function.ok_or_else(missing)?;
     let body = function.body.as_ref().ok_or_else(missing)?;
-    let of_cluster = function.tuning.iter().find(|tuning| module.name(tuning.name) == "reqnctapercluster");
-    let cluster = of_cluster.map(|tuning| [0, 1, 2].map(|d| tuning.values.get(d).map_or(1, |&n| n as u32)));
-    let mut f = KernelIr { name: name.to_owned(), cluster, ..KernelIr::default() };
+    let mut f = KernelIr { name: name.to_owned(), cluster: function.cluster(module), ..KernelIr::default() };
     let mut params = HashMap::new();
     let mut end = 0u64;
     for parameter in &function.parameters {

@@ -2,7 +2,7 @@
 //! (`wmma`), tensor memory (`tcgen05`), tensor maps that a kernel makes itself, and multicast
 //! memory.
 
-use crate::ir::{AccessKind, Addr, Class, Mem, MemSpace, Op, Reason, SrcOperand};
+use crate::ir::{AccessKind, Addr, Class, MapStep, Mem, MemSpace, Op, Reason, Src, SrcOperand};
 use crate::lower_ptx::memory_access::{Where, access, any_memory, count, each, global, is_atomic, place};
 use device_code::ptx::{self, Instruction, OpcodeInfo, Type};
 use smallvec::SmallVec;
@@ -119,16 +119,43 @@ fn fragment(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
     }
 }
 
+/// An address with its 32-bit parts as they are.
+fn in_shared(addr: Addr) -> Addr {
+    let narrow = |part: SrcOperand| if let Src::Zext(var) = part.src { SrcOperand::var(var) } else { part };
+    match addr {
+        Addr::Sum(parts, offset) => Addr::Sum(parts.into_iter().map(narrow).collect(), offset),
+        other => other,
+    }
+}
+
 /// A kernel that makes a tensor map itself: in shared memory, field by field, and copies it to
 /// where copies can use it.
 fn tensor_map(lower: &mut Lower<'_>, op: &OpcodeInfo, i: &Instruction) {
-    if op.parts[1] == "replace" && place(op) == Where::Shared {
-        return;
+    let step = |lower: &mut Lower<'_>, step, addr, srcs: &[SrcOperand]| {
+        lower.emit(Op::Mem(Mem { space: MemSpace::Map(step), kind: AccessKind::Write, bytes: 8, addr }), srcs, &[]);
+    };
+    if op.parts[1] == "replace" {
+        let is_shared = place(op) == Where::Shared;
+        if has(op, "global_address") {
+            let (addr, tensor) = (global(lower, i.operands.first()), lower.src(i.operands.get(1), Class::W64));
+            match is_shared {
+                true => step(lower, MapStep::Shared, in_shared(addr), &[tensor]),
+                false => step(lower, MapStep::Global, addr, &[tensor]),
+            }
+        }
+        if is_shared {
+            return;
+        }
     }
     // `tensormap.cp_fenceproxy.global.shared...` names its destination first, as `replace`
     // does.
     if op.parts[1] == "cp_fenceproxy" || op.parts[1] == "replace" {
         let addr = global(lower, i.operands.first());
+        let from = in_shared(global(lower, i.operands.get(1)));
+        if let ("cp_fenceproxy", Addr::Sum(mut from, offset)) = (&*op.parts[1], from) {
+            from.push(SrcOperand::imm(offset as u64));
+            step(lower, MapStep::Copy, addr.clone(), &from);
+        }
         return access(lower, AccessKind::Write, TENSOR_MAP, addr);
     }
     any_memory(lower, Reason::Instruction);

@@ -4,7 +4,7 @@
 //! does not change which path a thread takes. Branches that depend on divergence alone (`.DIV`,
 //! `.CONV`) may go either way.
 
-use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError, jump_tables};
+use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError, jump_tables, made_maps};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
 use crate::lower_sass::arithmetic::{alu, division};
 use crate::lower_sass::constant_bank::constant_reads;
@@ -175,6 +175,7 @@ pub(super) fn blocks(lower: &mut Lower<'_>) -> Result<(), SassLowerError> {
                 break Term::Jump(work.id(lower, &ctx, k));
             }
         };
+        lower.loaded.forget();
         let code = std::mem::take(&mut lower.out);
         lower.f.blocks[id.0 as usize] = Block { insts: code, term };
     }
@@ -202,6 +203,9 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
         return;
     }
     constant_reads(lower, i);
+    if lower.makes_maps {
+        made_maps::note(lower, i);
+    }
     if lower.local == LocalMemory::Frames && i.may_write(sass::File::R, 1) {
         match stack_move(lower.code, i) {
             Some(StackMove::Start) => lower.stack = 0,

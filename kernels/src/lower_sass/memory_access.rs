@@ -253,7 +253,7 @@ pub(super) fn memory(lower: &mut Lower<'_>, i: &MachineInst) {
     }
 }
 
-fn global_address(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> Addr {
+pub(super) fn global_address(lower: &mut Lower<'_>, i: &MachineInst, m: &sass::MemOperand) -> Addr {
     let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::new();
     if !m.base.is_zero() {
         let regs = if m.base64 { 2 } else { 1 };

@@ -2,9 +2,9 @@
 //! inlined, registers as variables, and spill slots as variables where nothing else reaches them.
 //!
 //! Owns what a SASS operation computes ([`arithmetic`], [`predicate_words`]), touches
-//! ([`memory_access`], [`constant_bank`]) and where it leads ([`control_flow`]). These files
-//! are parts of one `Lower` and call each other. Decoding is done by `sass`; values are found by
-//! `ranges`.
+//! ([`memory_access`], [`made_maps`], [`constant_bank`]) and where it leads ([`control_flow`]).
+//! These files are parts of one `Lower` and call each other. Decoding is done by `sass`; values are
+//! found by `ranges`.
 //!
 //! Calls are followed by cloning the callee at each call site, to a depth of four. A call that is
 //! not followed defines every variable and may touch any memory, except for the few runtime
@@ -14,6 +14,7 @@ mod arithmetic;
 mod constant_bank;
 mod control_flow;
 mod jump_tables;
+mod made_maps;
 mod memory_access;
 mod predicate_words;
 mod pure;
@@ -21,6 +22,7 @@ mod pure;
 use crate::ir::{Callees, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
 use crate::lower_sass::constant_bank::{bank_address, note_constants};
 use crate::lower_sass::control_flow::blocks;
+use crate::lower_sass::made_maps::LoadedWords;
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
@@ -180,6 +182,9 @@ struct Lower<'a> {
     waits_for_grids: bool,
     /// Loads from shared memory can be told from the stores that they see.
     shared_ok: bool,
+    /// It makes tensor maps, and has loaded these words of them.
+    makes_maps: bool,
+    loaded: LoadedWords,
     /// Whether what is called at an instruction comes back.
     returning: HashMap<usize, bool>,
 }
@@ -216,6 +221,8 @@ fn lower_with(code: &Code<'_>, local: LocalMemory) -> Result<Option<KernelIr>, S
         stack_is_lost: false,
         waits_for_grids: code.insts.iter().any(|i| i.op == sass::Opcode::AcqBulk),
         shared_ok: memory_access::shared_is_simple(code),
+        makes_maps: made_maps::makes_maps(code),
+        loaded: LoadedWords::default(),
         returning: HashMap::new(),
     };
     note_constants(&mut lower);

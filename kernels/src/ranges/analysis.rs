@@ -19,6 +19,7 @@ use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::extent::address::access_bytes;
+use crate::ranges::extent::made_maps::made_tensor;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
 use crate::ranges::extent::tiles::tiles;
@@ -158,7 +159,7 @@ impl Analysis {
     }
 
     pub(crate) fn access_count(&self) -> usize {
-        self.graph.accesses.len()
+        self.origins.iter().filter(|from| !from.made).count()
     }
 
     pub(crate) fn origins(&self) -> impl Iterator<Item = (AccessKind, u32, &Provenance)> {
@@ -255,6 +256,7 @@ impl Analysis {
                 access_bytes(eval, acc, &mut r);
                 self.named(k, &mut r);
             }
+            Target::Made(ref made) => r = made_tensor(eval, acc, made),
             Target::TensorMap(..) | Target::Handle(..) | Target::Passed(_) | Target::Unknown(_) => {
                 if !eval.reachable(acc.block) || acc.guard.is_some_and(|g| eval.ev_pred(g) == Cond::False) {
                     return r;

@@ -34,7 +34,7 @@ impl Analysis {
             Target::TensorMap(_, ref coordinates) if !coordinates.is_empty() => {
                 coordinates.iter().find_map(|n| self.unknown_below(*n, LossRole::Address))
             }
-            Target::TensorMap(..) | Target::Handle(..) => {
+            Target::TensorMap(..) | Target::Made(_) | Target::Handle(..) => {
                 Some(Loss { role: LossRole::Address, reason: Reason::Descriptor, at: access.at, param: None })
             }
             Target::Passed(_) => {

@@ -8,9 +8,9 @@
 //! other: [`arrays`] (opaque arrays and their shapes), [`kernel`] (a launched kernel and how its
 //! parameters are gathered), [`graph_execs`] (an executable graph with its nodes), [`mappings`]
 //! (virtual memory), [`unlisted_images`] (images whose variables were not asked for),
-//! [`image_files`] (the files that images are mapped from). [`descriptor_marks`] names memory and
-//! pools that descriptors carry. [`captures`] counts the streams that are being captured, for the
-//! whole process.
+//! [`image_files`] (the files that images are mapped from), [`tensor_maps`] (the tensor maps that
+//! the driver made). [`descriptor_marks`] names memory and pools that descriptors carry.
+//! [`captures`] counts the streams that are being captured, for the whole process.
 
 pub mod arrays;
 pub mod captures;
@@ -20,6 +20,7 @@ pub mod image_files;
 pub mod kernel;
 pub mod mappings;
 pub mod tables;
+pub mod tensor_maps;
 pub mod unlisted_images;
 
 use std::hash::BuildHasherDefault;

@@ -17,6 +17,7 @@ use super::graph_execs::GraphExec;
 use super::image_files::ImageFiles;
 use super::kernel::Kernel;
 use super::mappings::Mappings;
+use super::tensor_maps::TensorMaps;
 use super::unlisted_images::UnlistedImages;
 
 /// All handle tables.
@@ -56,6 +57,8 @@ pub struct Handles {
     pub arrays: HandleTable<u64, Array>,
     /// Mipmapped arrays.
     pub mipmapped: HandleTable<u64, Mipmapped>,
+    /// Tensor maps that were told.
+    pub tensor_maps: TensorMaps,
     /// Memory pools.
     pub pools: HandleTable<u64, PoolId>,
     /// Marks of pools that processes share, by handle.

@@ -1,8 +1,7 @@
 //! Rows that need no op.
 //!
 //! Owns two lists: functions whose effect another row covers (a graph is read when it is
-//! instantiated, a handle is defined when it is first used, a tensor map is read where a kernel is
-//! launched with it) or that have none that matters; and
+//! instantiated, a handle is defined when it is first used) or that have none that matters; and
 //! functions whose effect is not modelled yet, which the coverage names.
 
 use cuda_sys::*;
@@ -79,22 +78,6 @@ not_modelled! {
 no_effect! {
     fn cuTexRefCreate(tex_ref: *mut CUtexref);
     fn cuTexRefDestroy(tex_ref: CUtexref);
-    fn cuTensorMapEncodeTiled(tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank:
-        u32, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, box_dim: *const u32,
-        element_strides: *const u32, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle, l2_promotion:
-        CUtensorMapL2promotion, oob_fill: CUtensorMapFloatOOBfill);
-    fn cuTensorMapEncodeIm2col(tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType, tensor_rank:
-        u32, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, pixel_box_lower_corner:
-        *const c_int, pixel_box_upper_corner: *const c_int, channels_per_pixel: u32, pixels_per_column: u32,
-        element_strides: *const u32, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle, l2_promotion:
-        CUtensorMapL2promotion, oob_fill: CUtensorMapFloatOOBfill);
-    fn cuTensorMapEncodeIm2colWide(tensor_map: *mut CUtensorMap, tensor_data_type: CUtensorMapDataType,
-        tensor_rank: u32, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64,
-        pixel_box_lower_corner_width: c_int, pixel_box_upper_corner_width: c_int, channels_per_pixel: u32,
-        pixels_per_column: u32, element_strides: *const u32, interleave: CUtensorMapInterleave, mode:
-        CUtensorMapIm2ColWideMode, swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, oob_fill:
-        CUtensorMapFloatOOBfill);
-    fn cuTensorMapReplaceAddress(tensor_map: *mut CUtensorMap, global_address: *mut c_void);
     fn cuGraphicsUnregisterResource(resource: CUgraphicsResource);
     fn cuLinkCreate_v2(num_options: c_uint, options: *mut CUjit_option, option_values: *mut *mut c_void,
         state_out: *mut CUlinkState);

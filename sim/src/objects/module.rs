@@ -287,13 +287,11 @@ impl Module {
 fn facts(ast: &ptx::Module, function: &ptx::Function) -> FunctionLimits {
     let static_shared = crate::interp::static_shared(ast, function);
     let constant: u64 = ast.globals.iter().filter(|v| v.space == Space::Const).map(|v| v.size()).sum();
-    let tuning = |name: &str| function.tuning.iter().find(|t| ast.name(t.name) == name).map(|t| t.values.clone());
-    let threads = tuning("reqntid").or_else(|| tuning("maxntid"));
+    let threads = function.tuned(ast, "reqntid").or_else(|| function.tuned(ast, "maxntid"));
     // Three factors of 32 bits do not fit 64 bits.
-    let most = |values: &[u64]| values.iter().fold(1_u64, |all, &n| all.saturating_mul(n)).clamp(1, 1024) as u32;
-    let max_threads = threads.map_or(1024, |values| most(&values));
-    let cluster = tuning("reqnctapercluster")
-        .map_or([0; 3], |values| [0, 1, 2].map(|axis| values.get(axis).map_or(1, |&n| n as u32)));
+    let most = |values: [u32; 3]| values.iter().fold(1_u64, |all, &n| all.saturating_mul(u64::from(n)));
+    let max_threads = threads.map_or(1024, most).clamp(1, 1024) as u32;
+    let cluster = function.cluster(ast).unwrap_or([0; 3]);
     FunctionLimits {
         shared: static_shared,
         constant: constant as u32,

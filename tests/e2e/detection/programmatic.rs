@@ -260,31 +260,38 @@ fn waits_and_triggers_that_gain_nothing_are_listed() {
         let Some(program) = build::cuda_program_if_possible("sim/superfluous_waits.cu", "shared", &extra) else {
             return;
         };
-        let folder = build::scratch(&format!("superfluous-waits-{name}"));
-        let (trace, listed) = (folder.join("t"), folder.join("excess.json"));
-        let mut recorded = run::streamsan(["run", "--sim", "-o"]);
-        let ended = run::end(recorded.arg(&trace).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));
-        assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
-        let ended = run::end(run::streamsan(["excess", "--json"]).arg(&listed).arg(&trace));
-        assert_eq!(ended.code(), Some(0), "{name}: {}", ended.err);
-        let text = std::fs::read_to_string(&listed).expect("a file");
-        let listed: Value = serde_json::from_str(&text).expect("JSON");
-        let source = std::fs::read_to_string(build::programs().join("sim/superfluous_waits.cu")).expect("a program");
-        let mut wanted = BTreeSet::new();
-        for (number, line) in (1..).zip(source.lines()) {
-            let Some((before, what)) = line.split_once("// superfluous: ") else { continue };
-            let kernel = before.split("void ").nth(1).and_then(|rest| rest.split('(').next()).expect("a kernel");
-            let at = format!("superfluous_waits.cu:{number}");
-            wanted.extend(what.split(' ').map(|what| (kernel.to_owned(), what.to_owned(), at.clone())));
-        }
-        let process = &listed["processes"][0];
-        let all = process["dependents"].as_array().expect("a list");
-        let found = all.iter().map(|of| {
-            let word = |of: &Value| of.as_str().expect("a word").to_owned();
-            let kernel = word(&of["kernel"]).split('(').next().unwrap_or_default().to_owned();
-            (kernel, word(&of["what"]), word(&of["at"][0]))
-        });
-        let found: BTreeSet<_> = found.collect();
-        assert_eq!(found, wanted, "{name}: {}", process["notes"]);
+        ["stream", "capture", "built", "completion"].iter().for_each(|mode| listed(&program, name, mode));
     }
+}
+
+fn listed(program: &Path, name: &str, mode: &str) {
+    let case = format!("{name} {mode}");
+    let folder = build::scratch(&format!("superfluous-waits-{name}-{mode}"));
+    let (trace, listed) = (folder.join("t"), folder.join("excess.json"));
+    let mut recorded = run::streamsan(["run", "--sim", "-o"]);
+    let ended = run::end(recorded.arg(&trace).arg("--").arg(program).arg(mode).env_remove("LD_LIBRARY_PATH"));
+    assert_eq!(ended.code(), Some(0), "{case}: {}", ended.err);
+    let ended = run::end(run::streamsan(["excess", "--json"]).arg(&listed).arg(&trace));
+    assert_eq!(ended.code(), Some(0), "{case}: {}", ended.err);
+    let text = std::fs::read_to_string(&listed).expect("a file");
+    let listed: Value = serde_json::from_str(&text).expect("JSON");
+    let source = std::fs::read_to_string(build::programs().join("sim/superfluous_waits.cu")).expect("a program");
+    let mut wanted = BTreeSet::new();
+    for (number, line) in (1..).zip(source.lines()) {
+        let Some((before, what)) = line.split_once("// superfluous: ") else { continue };
+        let kernel = before.split("void ").nth(1).and_then(|rest| rest.split('(').next()).expect("a kernel");
+        let at = format!("superfluous_waits.cu:{number}");
+        let (by_trigger, by_start) = what.split_once(", ").expect("two kinds of edges");
+        let what = if mode == "completion" { by_start } else { by_trigger };
+        wanted.extend((what != "-").then(|| (kernel.to_owned(), what.to_owned(), at)));
+    }
+    let process = &listed["processes"][0];
+    let all = process["dependents"].as_array().expect("a list");
+    let found = all.iter().map(|of| {
+        let word = |of: &Value| of.as_str().expect("a word").to_owned();
+        let kernel = word(&of["kernel"]).split('(').next().unwrap_or_default().to_owned();
+        (kernel, word(&of["what"]), word(&of["at"][0]))
+    });
+    let found: BTreeSet<_> = found.collect();
+    assert_eq!(found, wanted, "{case}: {}", process["notes"]);
 }

@@ -14,4 +14,5 @@ mod overridden;
 mod portable;
 mod processes;
 mod symbol_hooks;
+mod tensor_maps;
 mod unharmed;

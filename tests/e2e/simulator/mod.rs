@@ -4,6 +4,7 @@ mod algebra;
 mod answers;
 mod architecture;
 mod atomics;
+mod clustered;
 mod constants;
 mod device_launches;
 mod fences;

@@ -117,10 +117,43 @@ template <int RANK> __global__ void global(const CUtensorMap *map, const __grid_
     by_block<RANK, false>(map, w);
 }
 
+// Columns of images, each of one image: all channels of all its pixels.
+__global__ void columns(const __grid_constant__ CUtensorMap map) {
+    ready(tile);
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%1, %1, %2}], [%3];" ::"l"(&map),
+                     "r"(0), "r"((int)blockIdx.x), "r"(shared(tile)) : "memory");
+        done();
+    }
+}
+
+// Each block makes its map: the address is a parameter, or one of a table.
+template <bool TABLE> __global__ void makes(const __grid_constant__ CUtensorMap like, float *out, float *const *outs, CUtensorMap *maps) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    __shared__ __align__(128) int made[32];
+    CUtensorMap *mine = maps + blockIdx.x;
+    ready(tile);
+    made[threadIdx.x] = ((const int *)&like)[threadIdx.x];
+    __syncwarp();
+    if (threadIdx.x == 0)
+        asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"l"((unsigned long long)shared(made)),
+                     "l"(TABLE ? outs[blockIdx.x] : out) : "memory");
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(mine),
+                 "r"(shared(made)) : "memory");
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(mine) : "memory");
+    if (threadIdx.x == 0) {
+        store<false>(2, mine, tile, 0, blockIdx.x * 16, 0, 0, 0);
+        done();
+    }
+#endif
+}
+
 static std::mt19937_64 rng;
 static int below(int n) { return (int)(rng() % n); }
 
 static decltype(&cuTensorMapEncodeTiled) encode;
+static void *entry(const char *name);
 
 static void *entry(const char *name) {
     void *f = nullptr;
@@ -241,6 +274,19 @@ static CUtensorMap map_of(float *tensor, int width, int height) {
     return map;
 }
 
+// Images of 16 pixels of 32 channels.
+static CUtensorMap images_of(float *tensor) {
+    cuuint64_t sizes[] = {32, 16, 8}, strides[] = {128, 2048};
+    cuuint32_t step[] = {1, 1, 1};
+    int corner[] = {0};
+    alignas(64) CUtensorMap map;
+    OK(((decltype(&cuTensorMapEncodeIm2col))entry("cuTensorMapEncodeIm2col"))(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, tensor, sizes, strides, corner, corner, 32, 16, step,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    return map;
+}
+
 static Walk from(int column, int row) { return Walk{{column, row}, {32, 16}, {}}; }
 
 static int two_streams(const std::string &name, bool racy) {
@@ -306,6 +352,34 @@ static int two_streams(const std::string &name, bool racy) {
         OK(cudaDeviceSynchronize());
         blocks<2><<<half, 32, 16384, a>>>(map, from(0, 0));
         global<2><<<half, 32, 16384, b>>>(there + !racy, from(0, 0));
+    } else if (name == "replaced") {
+        // A map gets the address of the tensor, or keeps its own.
+        if (racy)
+            OK(((decltype(&cuTensorMapReplaceAddress))entry("cuTensorMapReplaceAddress"))(&apart, tensor));
+        blocks<2><<<all, 32, 16384, a>>>(map, from(0, 0));
+        blocks<2><<<all, 32, 16384, b>>>(apart, from(0, 0));
+    } else if (name == "patched") {
+        // The same by the bytes of the map, which no call tells.
+        float *to = racy ? tensor : other + 4 * WIDTH;
+        memcpy(&apart, &to, sizeof to);
+        blocks<2><<<all, 32, 16384, a>>>(map, from(0, 0));
+        blocks<2><<<half, 32, 16384, b>>>(apart, from(0, 0));
+    } else if (name == "made" || name == "made_table") {
+        // One output by maps that a kernel makes and by another map, or two outputs.
+        float *out = racy ? tensor : other, *outs[] = {out, out}, **there;
+        CUtensorMap *maps;
+        OK(cudaMalloc(&maps, 2 * sizeof *maps));
+        OK(cudaMalloc(&there, sizeof outs));
+        OK(cudaMemcpy(there, outs, sizeof outs, cudaMemcpyHostToDevice));
+        OK(cudaDeviceSynchronize());
+        blocks<2><<<all, 32, 16384, a>>>(map, from(0, 0));
+        if (name == "made")
+            makes<false><<<2, 32, 16384, b>>>(map, out, nullptr, maps);
+        else
+            makes<true><<<2, 32, 16384, b>>>(map, nullptr, there, maps);
+    } else if (name == "images") {
+        columns<<<8, 32, 16384, a>>>(images_of(tensor));
+        columns<<<8, 32, 16384, b>>>(images_of(racy ? tensor : other));
     } else if (name == "freed") {
         // The tensor of a map goes, and another one takes its place.
         float *pooled;

@@ -127,6 +127,18 @@ flag_enum! {
         LaunchCompletion = 3,
     }
 
+    /// What copies by a tensor map take of its tensor.
+    MapCopies: u8 {
+        /// Tiles (`cuTensorMapEncodeTiled`).
+        Tiles = 0,
+        /// Columns of images (`cuTensorMapEncodeIm2col`).
+        Columns = 1,
+        /// The same along one axis (`cuTensorMapEncodeIm2colWide`).
+        WideColumns = 2,
+        /// Any of them, of a tensor whose channels are interleaved.
+        Interleaved = 3,
+    }
+
     /// When a copy reads its source, as its attributes say.
     SourceOrder: u8 {
         /// In stream order, like any copy.

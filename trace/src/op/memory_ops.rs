@@ -126,6 +126,26 @@ macro_rules! memory_ops {
         /// The pool that it comes from; may be empty.
         heap: Text<'a>,
     }
+    /// A tensor map was made by the driver, or got another address: its bytes, and what copies by
+    /// it reach. Bytes that were told before need not be told again. No effect on order.
+    78 TensorMap {
+        /// The bytes of the map behind the call.
+        map: &'a [u8],
+        /// First byte of the tensor.
+        address: u64,
+        /// Bits of an element in global memory.
+        bits: u32,
+        /// What copies by it take.
+        copies: MapCopies,
+        /// Elements along each axis, the innermost first.
+        sizes: List<'a, u64>,
+        /// Bytes from one element to the next along each axis but the innermost.
+        strides: List<'a, u64>,
+        /// The box of a tile along each axis; empty for images.
+        extent: List<'a, u32>,
+        /// Every so many elements of it are copied along each axis.
+        step: List<'a, u32>,
+    }
 
     } };
 }

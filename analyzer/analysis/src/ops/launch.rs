@@ -68,7 +68,7 @@ pub(super) fn launch(
     }
     let def = facts.names.kernel(kernel);
     let arch = facts.arch(&state.streams, stream);
-    let predicted = facts.code.evaluate(&mut key, def, arch, l);
+    let predicted = facts.code.evaluate(&mut key, def, arch, l, &state.memory.tensor_maps);
     if state.shares {
         state.signals |= facts.code.signals(kernel, def, arch);
         let weak = facts.code.weak_flags((kernel, def, arch), &predicted, &state.memory);

@@ -118,7 +118,8 @@ fn finding(
             let mut key = facts.code.key(kernel, &launch);
             let stream = context.graph.map_or(stream, |(stream, _)| stream);
             let arch = facts.arch(&state.streams, stream);
-            let known = facts.code.evaluate(&mut key, facts.names.kernel(kernel), arch, &launch);
+            let (def, maps) = (facts.names.kernel(kernel), &state.memory.tensor_maps);
+            let known = facts.code.evaluate(&mut key, def, arch, &launch, maps);
             (judge::of_kernel(&known, suspect)?, kernel)
         }
         _ => (judge::of_call(op, suspect)?, KernelId::NONE),

@@ -5,7 +5,9 @@
 
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock, MapInMemory};
+use crate::launches::map_copies::MapLayout;
 use crate::memory::allocations::{Home, Location};
+use crate::memory::tensor_maps;
 use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
 use device_code::tensor_map::{self, Tensor};
 use kernels::{Early, LockRole};
@@ -62,7 +64,10 @@ impl Work<'_, '_> {
                         self.unfollowed |= found.is_none();
                     }
                     EffectBase::MapInMemory(_) => match tensors.iter().find(|t| std::ptr::eq(t.0, effect)) {
-                        Some((_, tiles)) => tiles.iter().for_each(|tile| self.effect(tile, image)),
+                        Some((_, tiles)) => {
+                            self.maps_lost |= tiles.iter().any(|tile| tile.bytes == EffectExtent::Unknown);
+                            tiles.iter().for_each(|tile| self.effect(tile, image));
+                        }
                         None => {
                             self.maps_lost = true;
                             self.effect(effect, image);
@@ -156,7 +161,8 @@ impl Work<'_, '_> {
         let written = self.written(effects, image);
         let tiles = |effect: &'e Effect| {
             let EffectBase::MapInMemory(map) = &effect.base else { return None };
-            let MapInMemory { base, at, tiles } = &**map;
+            let MapInMemory { base, at, tiles, arch } = &**map;
+            let layout = MapLayout::of(*arch);
             let (start, param) = match base {
                 EffectBase::Param(offset, value) => (*value, Some(*offset)),
                 EffectBase::Global(name) => (self.memory.global(image, name)?.0, None),
@@ -166,21 +172,15 @@ impl Work<'_, '_> {
             if written.contains(&Some(place.home)) {
                 return None;
             }
-            let words = (0..tensor_map::SIZE as u64 / 8).map(|i| self.memory.contents.word(place.address + 8 * i));
-            let words: Vec<[u8; 8]> = words.map(|word| word.map(u64::to_le_bytes)).collect::<Option<_>>()?;
-            let tensor = Tensor::decode(words.as_flattened())?;
-            let base = param.map_or(EffectBase::Absolute(tensor.address), |at| EffectBase::Tensor(at, tensor.address));
+            let word = |at: usize| Some(self.memory.contents.word(place.address + at as u64)?.to_le_bytes());
+            let words: Vec<[u8; 8]> = (0..tensor_maps::WHOLE).step_by(8).map_while(word).collect();
+            let known = layout.read(words.as_flattened(), &self.memory.tensor_maps)?;
+            let base = |address| param.map_or(EffectBase::Absolute(address), |at| EffectBase::Tensor(at, address));
             let kind = match effect.kind {
                 AccessKind::Read => kernels::AccessKind::Read,
                 _ => kernels::AccessKind::Write,
             };
-            let extents = kernels::Extent::of_tiles(&tensor, tiles, kind)?;
-            let one = |extent| Effect {
-                base: base.clone(),
-                bytes: EffectExtent::of(extent, tensor.address),
-                ..effect.clone()
-            };
-            Some((effect, extents.iter().map(one).collect()))
+            Some((effect, layout.effects(&known, (effect, kind), tiles, base)?))
         };
         effects.iter().filter_map(tiles).collect()
     }
@@ -256,12 +256,20 @@ impl Work<'_, '_> {
         let kinds = [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
         // Maps are aligned (cuda.h, `cuTensorMapEncodeTiled`). Of what may be one, all words are
         // kept.
-        let skipped = ptr.next_multiple_of(tensor_map::SIZE as u64).saturating_sub(ptr) as usize;
-        for (i, map) in bytes.get(skipped..).unwrap_or_default().chunks_exact(tensor_map::SIZE).enumerate() {
-            let place = memory.locate(ptr.wrapping_add((skipped + i * tensor_map::SIZE) as u64));
+        let first = ptr.next_multiple_of(tensor_map::SIZE as u64).saturating_sub(ptr) as usize;
+        for at in (first..bytes.len()).step_by(tensor_map::SIZE) {
+            let map = &bytes[at..];
+            let place = memory.locate(ptr.wrapping_add(at as u64));
             let Some(place) = place.filter(|p| p.address.is_multiple_of(8)) else { break };
-            let is_map = Tensor::decode(map).is_some_and(|tensor| memory.locate(tensor.address).is_some());
-            if !is_map || !memory.root_kind(place.address).is_some_and(|kind| kinds.contains(&kind)) {
+            let length = if memory.tensor_maps.get(map).is_some() {
+                tensor_maps::WHOLE
+            } else if Tensor::decode(map).is_some_and(|tensor| memory.locate(tensor.address).is_some()) {
+                tensor_map::SIZE
+            } else {
+                continue;
+            };
+            let map = &map[..length];
+            if !memory.root_kind(place.address).is_some_and(|kind| kinds.contains(&kind)) {
                 continue;
             }
             for (word, at) in map.chunks_exact(8).zip((place.address..).step_by(8)) {

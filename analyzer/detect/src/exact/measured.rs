@@ -5,7 +5,7 @@
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Knowledge};
 use crate::memory::{AccessKind, Allocations, Dim, Pieces};
-use kernels::Early;
+use kernels::{Early, Reason};
 use trace::{ExactRun, exact_kind};
 
 /// The direction of a run.
@@ -156,8 +156,11 @@ fn split(runs: &[ExactRun]) -> (Vec<&ExactRun>, Vec<Effect>) {
 /// Whether no measurement has such an access: copies by a tensor map; and on a device textures,
 /// surfaces and reads of constant memory, which NVIDIA's API does not report.
 pub(crate) fn is_unseen(effect: &Effect, simulated: bool) -> bool {
-    if simulated {
-        return matches!(effect.base, EffectBase::Tensor(..) | EffectBase::MapInMemory(_));
+    // The tensor of a map that the kernel makes.
+    let of_pointer = matches!(effect.base, EffectBase::Param(..) | EffectBase::Maybe(..) | EffectBase::Global(_));
+    let is_made = effect.why == Some(Reason::Descriptor) && (of_pointer || effect.is_through_table());
+    if is_made || simulated {
+        return is_made || matches!(effect.base, EffectBase::Tensor(..) | EffectBase::MapInMemory(_));
     }
     effect.constant
         || matches!(
@@ -249,6 +252,7 @@ mod tests {
             base: EffectBase::Param(16, 4096),
             at: 0,
             tiles: Tiles { at: 0, axes: Vec::new(), exact: false },
+            arch: 90,
         };
         let map = EffectBase::MapInMemory(Box::new(map));
         let all = vec![

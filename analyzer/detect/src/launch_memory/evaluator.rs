@@ -15,7 +15,7 @@ use crate::launches::dependence::Dependence;
 use crate::launches::effects::{Effect, EffectBase, Evaluated, Knowledge, Launch, Outline};
 use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
-use crate::memory::{AccessKind, Allocations};
+use crate::memory::{AccessKind, Allocations, TensorMaps};
 use crate::state::names::KernelDef;
 use kernels::{FlagLoad, LoadScope, Reason};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -284,6 +284,7 @@ impl LaunchEvaluator {
         def: Option<&KernelDef>,
         arch: Option<u32>,
         l: &Launch<'_>,
+        maps: &TensorMaps,
     ) -> Arc<Evaluated> {
         if let Some(cached) = self.cached(key, l) {
             return Arc::clone(&cached.result);
@@ -291,7 +292,7 @@ impl LaunchEvaluator {
         let code = self.kernel(key.kernel(), def, arch);
         let (mut effects, mut usage) = (Vec::new(), ParamUse::default());
         let Ok(code) = code else { return Arc::clone(&self.nothing) };
-        code.evaluate_noting_use(l, &mut effects, &mut usage);
+        code.evaluate_noting_use(l, maps, &mut effects, &mut usage);
         let result = Arc::new(Evaluated::of(effects, &**code));
         let mask = self.masks.grow(key.kernel(), &usage, l.params.len());
         key.hash = LaunchKey::mixed(&key.words, l.params, Some(&mask));

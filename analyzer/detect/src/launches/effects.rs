@@ -91,6 +91,8 @@ pub struct MapInMemory {
     pub at: i64,
     /// The tiles.
     pub tiles: Tiles,
+    /// Compute capability (major * 10 + minor) of the device.
+    pub arch: u32,
 }
 
 /// Which bytes, as absolute addresses (offsets for [`EffectBase::Global`]).

@@ -6,7 +6,7 @@
 
 use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
-use crate::memory::AccessKind;
+use crate::memory::{AccessKind, TensorMaps};
 use kernels::{Dependency, Gap, Loss, Triggering};
 use trace::{ImageId, Op};
 
@@ -15,8 +15,15 @@ pub trait KernelCode: Send {
     /// Appends the accesses of one launch.
     fn evaluate(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>);
     /// The same, and the parameter bytes that the accesses depend on: launches of equal shape that
-    /// agree in those bytes have equal accesses.
-    fn evaluate_noting_use(&self, launch: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+    /// agree in those bytes have equal accesses. `maps`: the tensor maps that are known.
+    fn evaluate_noting_use(
+        &self,
+        launch: &Launch<'_>,
+        maps: &TensorMaps,
+        effects: &mut Vec<Effect>,
+        usage: &mut ParamUse,
+    ) {
+        let _ = maps;
         self.evaluate(launch, effects);
         usage.use_everything();
     }

@@ -6,10 +6,12 @@ use crate::launches::effects::{
     Effect, EffectBase, EffectExtent, HeldLock, Launch, MapInMemory, PointerTable, VariableTable,
 };
 use crate::launches::kernel_code::KernelCode;
+use crate::launches::map_copies::MapLayout;
 use crate::launches::param_layout::ParamLayout;
 use crate::launches::param_mask::ParamUse;
-use crate::memory::AccessKind;
-use device_code::tensor_map::{self, Tensor};
+use crate::memory::tensor_maps;
+use crate::memory::{AccessKind, TensorMaps};
+use device_code::tensor_map;
 use kernels::{CodeImage, Extent, KernelAccess, LaunchArgs, Summary};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -28,13 +30,13 @@ pub(super) struct KnownKernel {
 
 impl KernelCode for KnownKernel {
     fn evaluate(&self, l: &Launch<'_>, effects: &mut Vec<Effect>) {
-        self.evaluate_noting_use(l, effects, &mut ParamUse::default());
+        self.evaluate_noting_use(l, &TensorMaps::default(), effects, &mut ParamUse::default());
     }
 
-    fn evaluate_noting_use(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let Some(params) = self.layout.for_code(l.params) else { return self.evaluate_code(l, effects, usage) };
+    fn evaluate_noting_use(&self, l: &Launch<'_>, maps: &TensorMaps, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+        let Some(params) = self.layout.for_code(l.params) else { return self.evaluate_code(l, maps, effects, usage) };
         let (first, mut used) = (effects.len(), ParamUse::default());
-        self.evaluate_code(&Launch { params: &params, ..*l }, effects, &mut used);
+        self.evaluate_code(&Launch { params: &params, ..*l }, maps, effects, &mut used);
         effects[first..].iter_mut().for_each(|effect| self.layout.name(effect));
         usage.also(&used, |bytes| self.layout.in_trace(bytes));
     }
@@ -103,7 +105,7 @@ impl KernelCode for KnownKernel {
         }
         let moved = self.layout.for_code(l.params);
         let l = Launch { shape: l.shape, params: moved.as_deref().unwrap_or(l.params) };
-        let asked = || self.summary.triggering(&self.launch_args(&l));
+        let asked = || self.summary.triggering(&launch_args(&l));
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or(kernels::Triggering::Some)
     }
 
@@ -156,21 +158,20 @@ fn kind_of(kind: kernels::AccessKind) -> AccessKind {
     }
 }
 
+/// A launch, as the analysis of kernels gets it.
+fn launch_args<'a>(l: &Launch<'a>) -> LaunchArgs<'a> {
+    let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
+    LaunchArgs { grid, block, cluster, shared, params: l.params }
+}
+
 impl KnownKernel {
     pub(super) fn new(summary: Arc<Summary>, arch: u32, code: Arc<CodeImage>) -> Self {
         Self { summary, arch, code, layout: ParamLayout::default(), fixed: OnceLock::new() }
     }
 
-    /// A launch, as the analysis of kernels gets it. The code may fix the cluster.
-    fn launch_args<'a>(&self, l: &Launch<'a>) -> LaunchArgs<'a> {
-        let LaunchShape { grid, block, cluster, shared, .. } = l.shape;
-        let cluster = if cluster == [0; 3] { self.summary.cluster().unwrap_or([1; 3]) } else { cluster };
-        LaunchArgs { grid, block, cluster, shared, params: l.params }
-    }
-
     /// Evaluates a launch whose parameters lie where the code has them.
-    fn evaluate_code(&self, l: &Launch<'_>, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
-        let args = self.launch_args(l);
+    fn evaluate_code(&self, l: &Launch<'_>, maps: &TensorMaps, effects: &mut Vec<Effect>, usage: &mut ParamUse) {
+        let args = launch_args(l);
         let mut accesses = Vec::new();
         let evaluated = AssertUnwindSafe(|| self.summary.evaluate_with_inputs(&args, &mut accesses, usage.bytes()));
         if catch_unwind(evaluated).is_err() {
@@ -180,12 +181,16 @@ impl KnownKernel {
             effects.push(Effect::failed());
         }
         for access in &accesses {
-            self.translate(access, l.params, effects);
+            self.translate(access, l.params, maps, effects);
             let (at, bytes) = match access.base {
                 kernels::Base::Word { offset, .. }
                 | kernels::Base::Handle { offset, .. }
                 | kernels::Base::Table { offset, .. } => (usize::from(offset), 8),
-                kernels::Base::TensorMap { offset } => (usize::from(offset), tensor_map::SIZE),
+                kernels::Base::TensorMap { offset } => {
+                    let from = usize::from(offset);
+                    let asked = maps.has_beginning(l.params.get(from..).unwrap_or_default());
+                    (from, if asked { tensor_maps::WHOLE } else { tensor_map::SIZE })
+                }
                 // Any word may be a handle.
                 kernels::Base::Unknown if is_descriptor(&access.extent) => (0, l.params.len()),
                 kernels::Base::Unknown
@@ -208,13 +213,8 @@ impl KnownKernel {
         (base, EffectExtent::of(extent, origin))
     }
 
-    /// The tensor of a map. The layout of maps is known for this GPU generation only.
-    fn tensor(&self, map: &[u8]) -> Option<Tensor> {
-        if self.arch / 10 == 9 { Tensor::decode(map) } else { None }
-    }
-
-    fn translate(&self, a: &KernelAccess, params: &[u8], effects: &mut Vec<Effect>) {
-        let kind = kind_of(a.kind);
+    fn translate(&self, a: &KernelAccess, params: &[u8], maps: &TensorMaps, effects: &mut Vec<Effect>) {
+        let (kind, layout) = (kind_of(a.kind), MapLayout::of(self.arch));
         if let Some(tiles) = a.tiles.as_deref().filter(|_| !matches!(a.base, kernels::Base::TensorMap { .. })) {
             // A map in memory: its content is asked for where memory is known.
             let base = match a.base {
@@ -223,8 +223,13 @@ impl KnownKernel {
                 _ => EffectBase::Object,
             };
             let base = match base {
-                base @ (EffectBase::Param(..) | EffectBase::Global(_)) if self.arch / 10 == 9 && !a.several => {
-                    EffectBase::MapInMemory(Box::new(MapInMemory { base, at: tiles.at, tiles: tiles.clone() }))
+                base @ (EffectBase::Param(..) | EffectBase::Global(_)) if !a.several => {
+                    EffectBase::MapInMemory(Box::new(MapInMemory {
+                        base,
+                        at: tiles.at,
+                        tiles: tiles.clone(),
+                        arch: self.arch,
+                    }))
                 }
                 _ => EffectBase::Object,
             };
@@ -260,12 +265,13 @@ impl KnownKernel {
                 // into an allocation is the address.
                 let from = usize::from(offset);
                 let words = params.get(from..from.saturating_add(tensor_map::SIZE)).unwrap_or_default();
-                let of_tiles = |t: Tensor| Some((t, kernels::Extent::of_tiles(&t, a.tiles.as_deref()?, a.kind)?));
-                if let Some((tensor, extents)) = self.tensor(words).and_then(of_tiles) {
-                    let base = EffectBase::Tensor(u32::from(offset), tensor.address);
-                    let whole = |extent| Effect::new(base.clone(), kind, EffectExtent::of(extent, tensor.address));
-                    effects.extend(extents.iter().map(|e| Effect { at: a.at, early: a.early, ..whole(e) }));
-                    return;
+                let base = |address| EffectBase::Tensor(u32::from(offset), address);
+                let of_map = Effect::new(EffectBase::Object, kind, EffectExtent::Unknown);
+                let of_map = Effect { at: a.at, early: a.early, why: Some(kernels::Reason::Descriptor), ..of_map };
+                let known = layout.read(params.get(from..).unwrap_or_default(), maps);
+                let copied = |known| layout.effects(&known, (&of_map, a.kind), a.tiles.as_deref()?, base);
+                if let Some(copied) = known.and_then(copied) {
+                    return effects.extend(copied);
                 }
                 for (i, word) in words.chunks_exact(8).enumerate() {
                     let value = u64::from_le_bytes(word.try_into().unwrap_or_default());

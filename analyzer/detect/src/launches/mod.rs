@@ -7,8 +7,8 @@
 //! [`image_reader`] its implementation by the crate `kernels` ([`held_files`] are the files it
 //! reads), [`effects`] the result, [`coalesce`] shortens the list of effects, and [`param_mask`]
 //! says which parameter bytes the result depends on. [`param_layout`] is for traces that have the
-//! parameters elsewhere than the code. [`dependence`] is what code says of
-//! programmatic dependent launch.
+//! parameters elsewhere than the code, [`map_copies`] for copies by tensor maps. [`dependence`] is
+//! what code says of programmatic dependent launch.
 //!
 //! Two pairs know each other. [`effects`] and [`kernel_code`]: code produces effects, and the
 //! summary of a launch asks the code what is missing from them. [`effects`] and [`coalesce`]: a
@@ -21,5 +21,6 @@ pub(crate) mod held_files;
 pub mod image_reader;
 pub mod kernel_code;
 mod known_kernel;
+pub(crate) mod map_copies;
 pub(crate) mod param_layout;
 pub(crate) mod param_mask;

@@ -11,7 +11,8 @@
 //! allocation; `allocation` describes one allocation and `roots` holds those that are live, each
 //! with its access map; `generations` says whether an address still lies where it lay; `contents`
 //! holds the words of pointer tables; `strays` counts the writes to places that are not known;
-//! `escapes` follows work that a capture missed; `allocations/` puts all of these together for the
+//! `escapes` follows work that a capture missed; `tensor_maps` knows the tensor maps that the
+//! driver made; `allocations/` puts all of these together for the
 //! rest of the crate. `prefetch` is the processor hint for callers that know what they need next.
 //!
 //! `access_map` and `interval_map` know nothing of allocations. `roots` and `generations` change
@@ -32,6 +33,7 @@ pub(crate) mod prefetch;
 mod region;
 mod roots;
 mod strays;
+pub(crate) mod tensor_maps;
 
 pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
@@ -46,3 +48,4 @@ pub use pieces::Pieces;
 pub use region::{Region, SeenRegions};
 pub use roots::Slot;
 pub use strays::Strays;
+pub use tensor_maps::TensorMaps;

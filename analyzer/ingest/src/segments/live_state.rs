@@ -13,9 +13,9 @@
 //! its beginning.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use trace::{ContextId, FreeKind, MemoryKind, Op, Record, tag};
 
@@ -45,6 +45,9 @@ struct Ghost {
 
 /// As many are remembered as by the analysis.
 const MAX_GHOSTS: usize = 1024;
+
+/// Tensor maps are kept by the other bits of their hashes.
+const MAP_BITS: u32 = 48;
 
 /// A definition that is told when it is needed, and the segment that has it.
 struct Needed {
@@ -203,6 +206,13 @@ impl LiveState {
                 self.drop_all(&[tag::ArrayCreate, tag::ArrayAt, tag::ArrayLevels], array.0.into())
             }
             Op::ObjectCreate { object, .. } => self.put((op.tag(), object, 0), bytes),
+            Op::TensorMap { map, .. } => {
+                // Of maps with one hash the last: a program that makes ever new ones does not
+                // use ever more memory.
+                let mut hasher = FxHasher::default();
+                hasher.write(map);
+                self.put((op.tag(), hasher.finish() >> MAP_BITS, 0), bytes);
+            }
             Op::ObjectDestroy { object } => self.drop_all(&[tag::ObjectCreate], object),
             Op::GraphExec { exec, .. } => {
                 self.nodes.remove(&exec.0);

@@ -10,10 +10,12 @@ use super::invariant_phis::replace_invariant_phis;
 use super::node::{Graph, Kind, Node, NodeId, SyncPoint, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
+use crate::ir::{BlockId, Class, KernelIr, MemSpace, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
 use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
 use crate::ranges::graph::guards::settled;
-use crate::ranges::graph::memory_accesses::{access, address_of_parameter, between_parameters, stores};
+use crate::ranges::graph::memory_accesses::{
+    MapSteps, access, address_of_parameter, between_parameters, made_tensors, map_step, stores,
+};
 use crate::ranges::graph::operations::body;
 use crate::ranges::graph::pairing::pair;
 use crate::ranges::graph::predicates::pred;
@@ -49,6 +51,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) has_shared: bool,
     /// Compare-and-swaps found so far.
     pub(crate) swaps: Vec<CompareAndSwap>,
+    /// Steps of making tensor maps found so far.
+    pub(crate) maps: MapSteps,
     /// Nodes that are nothing but what they are made of.
     made: FxHashMap<Node, NodeId>,
     /// Values that no definition is known of.
@@ -67,6 +71,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         has_local: false,
         has_shared: false,
         swaps: Vec::new(),
+        maps: MapSteps::default(),
         made: FxHashMap::default(),
         undefined: FxHashMap::default(),
     };
@@ -79,6 +84,9 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     for blk in &cfg.rpo {
         for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
             match &inst.op {
+                Op::Mem(m) if let MemSpace::Map(step) = m.space => {
+                    map_step(&mut builder, (blk.0, i as u32), inst, m, step);
+                }
                 Op::Mem(m) => access(&mut builder, blk.0, i as u32, inst, m),
                 Op::Sync(sync) => {
                     let guard = inst.guard.map(|g| builder.pred_operand(&g, blk.0, i as u32));
@@ -90,6 +98,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         }
     }
     stores(&mut builder);
+    made_tensors(&mut builder);
     mark_cas_loads(&mut builder);
     replace_partial_words(&mut builder.g);
     replace_invariant_phis(&mut builder.g);

@@ -78,6 +78,7 @@ fn roots(g: &Graph) -> Vec<NodeId> {
             Target::Address(n) | Target::Handle(n, _) => roots.push(*n),
             Target::TensorMap(n, coordinates) => roots.extend(std::iter::once(n).chain(coordinates)),
             Target::Bulk(n, size) => roots.extend([*n, *size]),
+            Target::Made(made) => roots.extend(made.nodes()),
             Target::Passed(given) => roots.extend(given),
             Target::Unknown(_) => {}
         }

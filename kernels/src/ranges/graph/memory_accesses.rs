@@ -4,9 +4,11 @@
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
 use super::build::Builder;
-use super::node::{Access, Given, Graph, Kind, NodeId, StoredWords, Swap, Target, Width};
+use super::node::{Access, Given, Graph, Kind, MadeTensor, NodeId, StoredWords, Swap, Target, Width};
 use super::ssa::Def;
-use crate::ir::{AccessKind, Addr, BlockId, Class, Combine, Inst, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand};
+use crate::ir::{
+    AccessKind, Addr, BlockId, Class, Combine, Inst, MapStep, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand,
+};
 use crate::ranges::graph::cas_loops::CompareAndSwap;
 use crate::ranges::graph::operations::near_address;
 use smallvec::SmallVec;
@@ -89,7 +91,7 @@ pub(crate) fn chooses_by(builder: &Builder<'_>, t: &Target, p: NodeId) -> bool {
         Target::Address(n) | Target::Handle(n, _) => vec![*n],
         Target::TensorMap(n, coordinates) => std::iter::once(n).chain(coordinates).copied().collect(),
         Target::Bulk(n, m) => vec![*n, *m],
-        Target::Passed(_) | Target::Unknown(_) => return false,
+        Target::Made(_) | Target::Passed(_) | Target::Unknown(_) => return false,
     };
     let mut seen = rustc_hash::FxHashSet::default();
     while let Some(n) = work.pop() {
@@ -101,6 +103,56 @@ pub(crate) fn chooses_by(builder: &Builder<'_>, t: &Target, p: NodeId) -> bool {
         }
     }
     false
+}
+
+/// The steps by which a kernel makes tensor maps.
+#[derive(Default)]
+pub(crate) struct MapSteps {
+    /// Where a map gets a tensor's address, whether that is shared memory, and the address.
+    puts: Vec<(NodeId, bool, NodeId)>,
+    /// Where bytes go, and where in shared memory they come from.
+    copies: Vec<(NodeId, NodeId)>,
+}
+
+/// Notes a step of making a tensor map.
+pub(crate) fn map_step(builder: &mut Builder<'_>, (b, i): (u32, u32), inst: &Inst, m: &Mem, step: MapStep) {
+    let Addr::Sum(parts, off) = &m.addr else { return };
+    let (at, other) = given_guard(builder, inst, b, i, |builder| match (step, inst.srcs.first()) {
+        (MapStep::Copy, _) => (sum64(builder, parts, *off, b, i), near_address(builder, &inst.srcs, 0, 0, b, i)),
+        (_, None) => (builder.opaque(Reason::Descriptor, Width::W64, b), builder.konst(0, Width::W64)),
+        (MapStep::Shared, Some(put)) => (near_address(builder, parts, *off, 0, b, i), builder.operand64(put, b, i)),
+        (MapStep::Global, Some(put)) => (sum64(builder, parts, *off, b, i), builder.operand64(put, b, i)),
+    });
+    match step {
+        MapStep::Copy => builder.maps.copies.push((at, other)),
+        MapStep::Shared | MapStep::Global => builder.maps.puts.push((at, step == MapStep::Shared, other)),
+    }
+}
+
+/// Most ways in which the copies of a kernel may be made by the maps that it makes.
+const MAX_MADE: usize = 512;
+
+/// For each copy by a tensor map, what tensors maps that the kernel makes may give it. They come
+/// behind all other accesses.
+pub(crate) fn made_tensors(builder: &mut Builder<'_>) {
+    let MapSteps { puts, copies } = std::mem::take(&mut builder.maps);
+    let mut made = Vec::new();
+    for access in &builder.g.accesses {
+        let Target::TensorMap(map, _) = access.target else { continue };
+        for (at, is_shared, tensor) in &puts {
+            let whole = |copy| {
+                let target = Target::Made(Box::new(MadeTensor { map, put: (*at, *tensor), copy }));
+                Access { target, ..access.clone() }
+            };
+            match is_shared {
+                true => made.extend(copies.iter().map(|copy| whole(Some(*copy)))),
+                false => made.push(whole(None)),
+            }
+        }
+    }
+    if made.len() <= MAX_MADE {
+        builder.g.accesses.append(&mut made);
+    }
 }
 
 pub(crate) fn target_of(builder: &mut Builder<'_>, m: &Mem, b: u32, i: u32) -> Target {

@@ -205,12 +205,34 @@ pub(crate) enum Target {
     Bulk(NodeId, NodeId),
     /// Tensor map at this address, and the 32-bit coordinates of a tile (none: not known).
     TensorMap(NodeId, SmallVec<[NodeId; 5]>),
+    /// The tensor of a map that the kernel makes itself, if the copy is made by that map.
+    Made(Box<MadeTensor>),
     /// Texture or surface handle.
     Handle(NodeId, bool),
     /// Anywhere in what these values point into: arguments of a call that is not followed.
     Passed(SmallVec<[NodeId; 4]>),
     /// No rule.
     Unknown(Reason),
+}
+
+/// How a map that a kernel makes itself may be the one that a copy is made by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MadeTensor {
+    /// 64-bit address of the map that the copy is made by.
+    pub(crate) map: NodeId,
+    /// Where the map is made, an address of 32 bits if it is shared memory, and the 64-bit address
+    /// of the tensor that is put in.
+    pub(crate) put: (NodeId, NodeId),
+    /// From shared memory: the 64-bit address that bytes go to, and the 32-bit one they come from.
+    pub(crate) copy: Option<(NodeId, NodeId)>,
+}
+
+impl MadeTensor {
+    /// The values that it is told by.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        let copy = self.copy.into_iter().flat_map(|(to, from)| [to, from]);
+        [self.map, self.put.0, self.put.1].into_iter().chain(copy)
+    }
 }
 
 /// One memory instruction.

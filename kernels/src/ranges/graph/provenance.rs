@@ -86,6 +86,8 @@ pub(crate) struct Provenance {
     pub(crate) voted: bool,
     /// Made of loaded values only: see [`is_looked_up`].
     pub(crate) looked_up: bool,
+    /// The address is that of a tensor which the access may be to: see [`Target::Made`].
+    pub(crate) made: bool,
 }
 
 impl Provenance {
@@ -137,6 +139,10 @@ pub(crate) fn origins(g: &Graph, params: &[(u16, u16)], t: &Target) -> Provenanc
                 let mut all = FxHashSet::default();
                 taint(g, *n, &mut o, &mut all);
             }
+        }
+        Target::Made(made) => {
+            o.made = true;
+            walk(g, params, made.put.1, &mut o, &mut seen);
         }
         Target::Handle(n, _) => handle(g, *n, &mut o),
         Target::Passed(arguments) => {

@@ -8,6 +8,7 @@ mod arrays;
 mod memset;
 mod prefetch;
 mod shared_pools;
+mod tensor_maps;
 mod virtual_memory;
 
 pub(crate) use allocations::*;
@@ -15,4 +16,5 @@ pub(crate) use arrays::*;
 pub(crate) use memset::*;
 pub(crate) use prefetch::*;
 pub(crate) use shared_pools::*;
+pub(crate) use tensor_maps::*;
 pub(crate) use virtual_memory::*;

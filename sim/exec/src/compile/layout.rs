@@ -293,11 +293,7 @@ pub(crate) fn kernel(
             end = offset + size;
         }
     }
-    let three = |name: &str| {
-        let tuning = function.tuning.iter().find(|tuning| module.name(tuning.name) == name)?;
-        let value = |at: usize| tuning.values.get(at).map_or(1, |&n| n.min(u64::from(u32::MAX)) as u32);
-        Some([value(0), value(1), value(2)])
-    };
+    let three = |name: &str| function.tuned(module, name);
     Kernel {
         name: module.name(function.name).to_owned(),
         function: number,
@@ -306,7 +302,7 @@ pub(crate) fn kernel(
         shared_align: shared.align,
         local,
         nested: depth.is_none(),
-        cluster: three("reqnctapercluster"),
+        cluster: function.cluster(module),
         registers: at_start(
             three("maxnreg").map(|[most, ..]| most),
             three("reqntid").or_else(|| three("maxntid")).map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),

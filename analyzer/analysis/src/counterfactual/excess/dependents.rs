@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN, PROGRAMMATIC_SERIALIZATION};
 use trace::{EventMode, GraphExecId, KernelId, Op, Record, StreamId};
 
+/// The port of an edge behind a trigger: see [`trace::Dependency`].
+const TRIGGER: u32 = 1;
+
 /// Analyses of the trace that are made for waits.
 const TRIALS: usize = 16;
 
@@ -93,7 +96,7 @@ struct Uses {
     last: FxHashMap<StreamId, KernelId>,
     /// The kernels that each node was.
     nodes: FxHashMap<(GraphExecId, u32), Vec<KernelId>>,
-    /// The nodes at which others may begin before they have ended.
+    /// The nodes at whose trigger others may begin.
     ports: FxHashSet<(GraphExecId, u32)>,
 }
 
@@ -110,12 +113,14 @@ impl Uses {
                 }
             }
             // A kernel may fire an event when it triggers.
-            Op::EventRecord { stream, mode, .. } if mode != EventMode::Plain => {
+            Op::EventRecord { stream, mode: EventMode::Programmatic, .. } => {
                 self.opening.extend(self.last.get(&stream));
             }
             Op::GraphNode { exec, index, ref dependencies, tag, body, .. } => {
                 let early = || dependencies.iter().filter(|d| d.port != 0);
-                self.ports.extend(early().map(|d| (exec, d.from)));
+                // (Behind the start of its blocks no trigger of theirs counts.)
+                let triggered = early().filter(|d| d.port == TRIGGER);
+                self.ports.extend(triggered.map(|d| (exec, d.from)));
                 let chain = Chain::Graph(exec);
                 match Op::decode(tag, body) {
                     Ok(Op::Launch { kernel, shape, .. }) => {

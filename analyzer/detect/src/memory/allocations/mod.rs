@@ -36,7 +36,7 @@ use super::access_map::AccessMap;
 use super::allocation::InOrder;
 use super::contents::Contents;
 use super::roots::{Root, Roots};
-use super::{Allocation, AllocationId, Escapes, Object, Relays, Strays};
+use super::{Allocation, AllocationId, Escapes, Object, Relays, Strays, TensorMaps};
 use crate::memory::generations::{Number, Spot, Stamps};
 use crate::memory::interval_map::{At, Span, Spans};
 use rustc_hash::FxHashMap;
@@ -83,6 +83,8 @@ pub struct Allocations {
     pageable: AccessMap,
     /// The contents of pointer tables, by address after aliases were followed.
     pub contents: Contents,
+    /// Tensor maps that were seen being made.
+    pub tensor_maps: TensorMaps,
     /// Writes to places that are not known.
     pub strays: Strays,
     /// Work that escaped captures.
