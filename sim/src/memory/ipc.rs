@@ -19,6 +19,7 @@ use signal_free::descriptors::FileIdentity;
 use super::arena::round_up;
 use super::{ALIGN, AllocationKind, DEVICE_STEP, Memory, lock};
 use crate::memory::address_space::GRANULE;
+use crate::memory::unwritten;
 use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
@@ -119,6 +120,8 @@ impl Memory {
             );
             return Err(CUresult::ERROR_OPERATING_SYSTEM);
         };
+        // Another process may write it.
+        unwritten::ends(block.at, block.size);
         let handle = IpcHandle {
             magic: MEMORY,
             pid: u64::from(std::process::id()),

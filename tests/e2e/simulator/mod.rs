@@ -26,3 +26,4 @@ mod runtimes;
 mod simulated;
 mod tiles;
 mod unasked;
+mod unwritten;
