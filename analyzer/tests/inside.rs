@@ -3,7 +3,8 @@
 
 use crate::support::*;
 use analysis::AnalysisOptions;
-use detect::confidence::Confidence;
+use detect::confidence::{Confidence, Weakness};
+use detect::race::Hazard;
 use report::model::Report;
 use trace::codec::List;
 use trace::op::inside::{InsideFrame, InsideRace, InsideSide, inside_flags};
@@ -15,6 +16,16 @@ fn told(
     address: u64,
     grade: u32,
     flags: u32,
+    then: impl FnOnce(&mut Program),
+    change: impl FnOnce(&mut InsideRace, &mut [InsideSide; 2]),
+) -> Report {
+    told_in("mix.cu", (address, grade, flags), then, change)
+}
+
+/// The same of a source file.
+fn told_in(
+    file: &str,
+    (address, grade, flags): (u64, u32, u32),
     then: impl FnOnce(&mut Program),
     change: impl FnOnce(&mut InsideRace, &mut [InsideSide; 2]),
 ) -> Report {
@@ -45,7 +56,7 @@ fn told(
         races: List::new(&[race]),
         sides: List::new(&sides),
         frames: List::new(&frames),
-        texts: b"\0mix.cu\0",
+        texts: format!("\0{file}\0").as_bytes(),
     });
     p.raw(Op::Exact { timeline, time, node: 0, flags: exact_flags::LOST, runs: List::new(&[]) });
     p.report()
@@ -82,6 +93,51 @@ fn grades_decide_on_the_run() {
         assert_eq!(report.findings[0].confidence, confidence, "{grade}");
         assert_eq!(report.failures().count(), fails, "{grade}");
     }
+}
+
+#[test]
+fn a_read_of_unwritten_memory_has_one_side() {
+    let reads = |race: &mut InsideRace, sides: &mut [InsideSide; 2]| {
+        race.remedy = 32;
+        sides[0] = sides[1];
+    };
+    for (grade, weakness, fails) in [(1, Some("partly-written"), 0), (2, None, 1)] {
+        let report = told(X + 40, grade, 0, nothing, reads);
+        let [f] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        assert_eq!((f.kind.name(), f.weakness.map(Weakness::name)), ("uninitialized-read", weakness));
+        assert_eq!(f.hazard, Hazard::ReadAfterWrite);
+        assert_eq!((f.access.stack[0].line, f.from, report.failures().count()), (Some(7), 40, fails));
+        let s = &f.synchronisation;
+        assert!(s.missing.starts_with("No kernel, copy or fill has written these bytes since "), "{s:?}");
+        assert!(s.mend[0].lines[0].starts_with("cudaMemset(...);  // or a copy"), "{s:?}");
+        assert_eq!(s.facts.is_empty(), grade == 2, "{s:?}");
+        let updates = |race: &mut InsideRace, sides: &mut [InsideSide; 2]| {
+            reads(race, sides);
+            race.shared = 1;
+            sides.iter_mut().for_each(|side| (side.kind, side.scope) = (2, 3));
+        };
+        let report = told(40, grade, 0, nothing, updates);
+        let [f] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        assert!(f.synchronisation.missing.starts_with("No thread of any block"), "{:?}", f.synchronisation);
+    }
+}
+
+#[test]
+fn collectives_of_cooperative_groups_are_the_librarys_own() {
+    let of = |file: &str, shared, grade| {
+        let in_memory = |race: &mut InsideRace, _: &mut [InsideSide; 2]| race.shared = shared;
+        let report = told_in(file, (X, grade, 0), nothing, in_memory);
+        (report.findings[0].internal, report.failures().count())
+    };
+    let header = |name| format!("/usr/local/cuda/include/cooperative_groups/details/{name}.h");
+    for name in ["reduce", "coalesced_scan", "memory", "sync"] {
+        assert_eq!(of(&header(name), 1, 3), (true, 0), "{name}");
+    }
+    // What the program copies, what is in its own files, and what others see.
+    assert_eq!(of(&header("async"), 1, 3), (false, 1));
+    assert_eq!(of("/home/me/details/reduce.h", 1, 3), (false, 1));
+    assert_eq!(of("mix.cu", 1, 3), (false, 1));
+    assert_eq!(of(&header("reduce"), 0, 3), (false, 1));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 /// The id under which the simulated driver hands out [`SimMeasureTable`] through
 /// `cuGetExportTable`.
-pub const SIM_MEASURE_TABLE: [u8; 16] = *b"streamsan-byte-3";
+pub const SIM_MEASURE_TABLE: [u8; 16] = *b"streamsan-byte-4";
 
 /// A kernel that is about to run.
 #[repr(C)]
@@ -124,7 +124,8 @@ pub struct InsideRace {
     pub grade: c_uint,
     /// What would order the two: 0 a barrier of the warp, 1 of the block, 2 a wait for the copy, 3
     /// a wider scope, 4 an atomic operation, 5 a barrier of the cluster, 6 a release and an
-    /// acquire.
+    /// acquire; 32: it is no race, but a read of bytes that nothing has written, and both sides are
+    /// the one that reads.
     pub remedy: c_uint,
 }
 
@@ -205,4 +206,7 @@ pub struct SimMeasureTable {
     pub array: unsafe extern "C" fn(CUarray) -> u64,
     /// Waits until nothing runs and nothing could, but so many milliseconds at most.
     pub drain: unsafe extern "C" fn(c_uint),
+    /// From now on it is kept which bytes of device memory nothing has written, and launches whose
+    /// races are wanted are told reads of them. Before the program allocates.
+    pub keep_written: unsafe extern "C" fn(),
 }

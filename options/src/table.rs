@@ -103,6 +103,8 @@ table! {
         "list digests of what the program computed in FILE, to compare schedules";
     Inside "inside" None, Kind::Word("KERNEL"), "", RUNS, Both, Sim,
         "with --sim, also find races inside kernels: of all, or those so named (a,b,...)";
+    Initcheck "initcheck" None, FLAG, "no", RUNS, Both, Sim,
+        "with --sim, also find reads of memory that nothing wrote, and races inside all kernels";
 
     Pedantic "pedantic" None, FLAG, "no", JUDGES, Analyzer, Detection,
         "count and show weak findings too ('possible')";

@@ -91,6 +91,8 @@
 //!
 //! Races inside a kernel come with a grade, by the rule in `sim/races/src/grade.rs`: `benign` and
 //! `possible` ones are possible here, too ([`Weakness::SameValue`], [`Weakness::Unpromised`]).
+//! Reads of unwritten memory come from there with the rule of `sim/races/src/unwritten/mod.rs`
+//! ([`Weakness::PartlyWritten`]).
 //!
 //! A graph that names memory which has ended is graded by a rule of its own
 //! ([`crate::stale_graphs::judge`]).
@@ -206,6 +208,8 @@ pub enum Weakness {
     SameValue,
     /// Inside a kernel: something that the memory model does not promise may order the threads.
     Unpromised,
+    /// Inside a kernel: of the bytes that an instruction reads some are written, or it copies them.
+    PartlyWritten,
     /// Of a graph that names memory which has ended: memory of the same bounds was allocated in its
     /// place, by the same line of the program.
     SameBounds,
@@ -215,7 +219,7 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::HostFunction,
         Self::OpenWait,
         Self::Message,
@@ -232,6 +236,7 @@ impl Weakness {
         Self::Siblings,
         Self::SameValue,
         Self::Unpromised,
+        Self::PartlyWritten,
         Self::SameBounds,
         Self::NotHandedOut,
     ];
@@ -255,6 +260,7 @@ impl Weakness {
             Self::Siblings => "siblings",
             Self::SameValue => "same-value",
             Self::Unpromised => "unpromised",
+            Self::PartlyWritten => "partly-written",
             Self::SameBounds => "same-bounds",
             Self::NotHandedOut => "not-handed-out",
         }

@@ -1,5 +1,5 @@
-//! Races inside kernels: those of all launches become findings, one for each pair of source lines,
-//! with a count and the smallest example.
+//! Races inside kernels, and reads of bytes that nothing has written: those of all launches become
+//! findings, one for each pair of source lines, with a count and the smallest example.
 //!
 //! Owns that de-duplication. The races come from the simulated GPU ([`trace::Op::Inside`]), which
 //! also grades them; the rule is in `sim/races/src/grade.rs`. Knows no names.
@@ -7,7 +7,7 @@
 use crate::memory::{Allocation, Allocations, Site};
 use rustc_hash::FxHashMap;
 use trace::Epoch;
-use trace::op::inside::{InsideKind, ReadInside, ReadRace, ReadSide, inside_flags};
+use trace::op::inside::{InsideKind, InsideRemedy, ReadInside, ReadRace, ReadSide, inside_flags};
 
 /// Findings kept for one process. More are only counted.
 const MOST: usize = 1 << 12;
@@ -45,7 +45,8 @@ pub struct RawInside {
 /// All of a process.
 #[derive(Default)]
 pub struct InsideRaces {
-    index: FxHashMap<([Place; 2], bool), usize>,
+    /// By the places of the two sides, and whether it is in shared memory, and a race.
+    index: FxHashMap<([Place; 2], [bool; 2]), usize>,
     list: Vec<RawInside>,
     dropped: u64,
 }
@@ -74,7 +75,7 @@ impl InsideRaces {
             let mut places = race.sides.each_ref().map(place);
             // Copies of inlined code may stand in another order.
             places.sort();
-            let key = (places, race.shared.is_some());
+            let key = (places, [race.shared.is_some(), race.remedy != InsideRemedy::FirstWrite]);
             if let Some(&at) = self.index.get(&key) {
                 let known = &mut self.list[at];
                 let last = (inside.launch, inside.node);
@@ -190,11 +191,17 @@ mod tests {
         let one = &all.all()[0];
         assert_eq!((one.count, one.launches, &*one.kernel), (20, 3, "k<2>"));
         assert_eq!(one.race.sides[1].thread, Some([6, 0, 0]), "it reads, and its threads are low");
+        // A read of unwritten bytes at the same line is another matter.
+        let reads = race([side(7, Read, 5), side(7, Read, 5)], InsideGrade::Likely);
+        let unwritten = ReadRace { remedy: InsideRemedy::FirstWrite, ..reads.clone() };
+        all.add(&inside("k", 4, vec![unwritten.clone(), unwritten]), &Site::unknown(Cause::Kernel), &memory);
+        all.add(&inside("k", 5, vec![reads]), &Site::unknown(Cause::Kernel), &memory);
+        assert_eq!(all.all().iter().map(|raw| raw.count).collect::<Vec<_>>(), [20, 10, 5]);
         // Without lines, the kernel and the instruction tell them apart.
         for kernel in ["k", "k", "l"] {
             let sides = [side(0, Write, 1), side(0, Read, 2)];
             all.add(&inside(kernel, 1, vec![race(sides, Certain)]), &Site::unknown(Cause::Kernel), &memory);
         }
-        assert_eq!(all.all().len(), 3);
+        assert_eq!(all.all().len(), 5);
     }
 }

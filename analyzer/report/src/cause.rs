@@ -182,6 +182,7 @@ impl RootCause {
         let kind = match f.kind {
             FindingKind::RaceInsideKernel => CauseKind::MissingThreadOrder,
             FindingKind::StaleGraphMemory => CauseKind::OutlivedMemory,
+            FindingKind::UninitializedRead => CauseKind::MissingWrite,
             FindingKind::Race if f.access.actor == Actor::Host => CauseKind::MissingHostWait,
             FindingKind::Race
                 if f.access.node.is_some() && f.previous.node.is_some() && f.access.launched == f.previous.launched =>

@@ -481,7 +481,9 @@ impl Finding {
     /// a kind is a rule of its own.
     pub(crate) fn rule(&self) -> &'static str {
         match self.kind {
-            FindingKind::RaceInsideKernel | FindingKind::StaleGraphMemory => self.kind.name(),
+            FindingKind::RaceInsideKernel | FindingKind::StaleGraphMemory | FindingKind::UninitializedRead => {
+                self.kind.name()
+            }
             _ => self.hazard.name(),
         }
     }

@@ -45,14 +45,16 @@ macro_rules! words {
 
 words! {
     /// What a finding is: a race, memory that was freed too early, a race of two threads of one
-    /// kernel, or a graph that names memory which was freed. Of memory that was freed too early the
-    /// later side is an allocation that could have received the bytes.
+    /// kernel, a graph that names memory which was freed, or a read of memory that nothing wrote.
+    /// Of memory that was freed too early the later side is an allocation that could have received
+    /// the bytes.
     FindingKind {
         Race = "race",
         FreedWithoutRecordStream = "freed-without-record_stream",
         FreedWhileUsed = "freed-while-used",
         RaceInsideKernel = "race-inside-kernel",
         StaleGraphMemory = "stale-graph-memory",
+        UninitializedRead = "uninitialized-read",
     }
 
     /// How the bytes of a finding are known: from arguments of calls, without a kernel; predicted
@@ -136,6 +138,7 @@ words! {
         KernelRange = "kernel-range",
         MissingThreadOrder = "missing-thread-order",
         OutlivedMemory = "outlived-memory",
+        MissingWrite = "missing-write",
         Other = "other",
         #[default]
         Unstated = "",

@@ -52,6 +52,8 @@ pub struct Options {
     pub sim_options: SimOptions,
     /// Kernels inside which races are looked for, by mangled name; empty: all. `None`: none.
     pub inside: Option<String>,
+    /// Reads of memory that nothing wrote are looked for, too, in all kernels.
+    pub initcheck: bool,
     /// Give the shim the driver's SONAME.
     pub soname: bool,
     /// Record call stacks.
@@ -208,6 +210,7 @@ impl Default for Options {
             sim: false,
             sim_options: SimOptions::default(),
             inside: None,
+            initcheck: false,
             soname: false,
             stacks: true,
             color: Color::Auto,
@@ -318,6 +321,7 @@ impl Options {
                     _ => None,
                 };
             }
+            Id::Initcheck => self.initcheck = on,
             Id::Pedantic => self.judging.pedantic = on,
             Id::Policy => self.judging.policy = [Policy::Observed, Policy::Documented][choice],
             Id::Latent => self.judging.latent = on,
@@ -415,6 +419,7 @@ impl Options {
                 Some("") => "yes".to_owned(),
                 Some(kernels) => kernels.to_owned(),
             }),
+            Id::Initcheck => flag(self.initcheck),
             Id::Exact => flag(self.exact.kernels.is_some()),
             Id::Confirm => flag(self.exact.confirm),
             _ => None,
@@ -459,9 +464,13 @@ impl Options {
         if self.shim.off && self.require_cuda == Some(true) {
             return Err("--off and --require-cuda exclude each other: a run that is off checks nothing".to_owned());
         }
+        // What a program starts inherits the simulated GPU, and the options.
+        let simulated = || self.sim || std::env::var_os("STREAMSAN_SIM_STATUS").is_some();
+        if self.initcheck && !simulated() {
+            return Err("--initcheck needs the simulated GPU: add --sim".to_owned());
+        }
         if let Some(kernels) = &self.inside {
-            // What a program starts inherits the simulated GPU, and the option.
-            if !self.sim && std::env::var_os("STREAMSAN_SIM_STATUS").is_none() {
+            if !simulated() {
                 return Err("--inside needs the simulated GPU: add --sim".to_owned());
             }
             if kernels.contains(':') {

@@ -47,7 +47,10 @@ pub fn prepare() {
         Some(Value::Number(percent)) => Some(percent),
         _ => None,
     };
+    // What a kernel reads may be what another one has written: all of them are watched.
+    let unwritten = options::is_on(Id::Initcheck);
     let inside: Option<&[u8]> = match ::options::last(text, Id::Inside) {
+        _ if unwritten => Some(b""),
         Some(Value::Word(Word::On)) => Some(b""),
         Some(Value::Word(Word::Named(pattern))) => Some(pattern),
         _ => None,
@@ -55,7 +58,7 @@ pub fn prepare() {
     if pattern.is_none() && !confirm && inside.is_none() {
         return;
     }
-    match simulated::start(simulated::Asked { pattern, settles, confirm, share, inside }) {
+    match simulated::start(simulated::Asked { pattern, settles, confirm, share, inside, unwritten }) {
         Ok(true) => return,
         Ok(false) if inside.is_some() => {
             stderr::say(format_args!("kernels are not checked inside: that takes the simulated GPU (--sim)"));

@@ -10,6 +10,7 @@ use crate::groups;
 use crate::interface::FaultKind;
 use crate::observed_order::OrderEvent;
 use crate::program::{LANES, Row};
+use sim_races::Memory;
 
 /// Jumps that a warp may make before the next warp of the block gets its turn.
 const TURN: u32 = 1 << 14;
@@ -244,6 +245,8 @@ impl<'b> Block<'b> {
     pub(crate) fn start(&mut self, linear: u64, first: u64) {
         if let Some(events) = self.env.events {
             events.block_starts(linear as u32, self.env.launch.block.iter().product(), first as u32);
+            let reserved = &self.env.reserved_shared;
+            events.given(Memory::Shared(linear as u32), reserved.start.into(), reserved.len() as u64);
         }
         self.state.linear = linear;
         self.state.index = self.env.block_index(linear);

@@ -15,6 +15,7 @@ use crate::records::{Habits, Race, Records};
 use crate::shadow::{Access, Shadow};
 use crate::sources::Sources;
 use crate::threads::{Block, threads};
+use crate::unwritten::{Unwritten, WrittenBytes};
 
 /// How the code of a launch is to be read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,6 +66,8 @@ pub(crate) struct State {
     /// There is a barrier object somewhere.
     pub(crate) has_objects: bool,
     pub(crate) events: u64,
+    /// Reads of unwritten bytes, if they are looked for.
+    unwritten: Option<Unwritten>,
     /// Tests compare: nothing goes the short way.
     #[cfg(test)]
     pub(crate) no_short_way: bool,
@@ -82,10 +85,23 @@ impl Detector {
         Detector(Mutex::new(State { reading, ..State::default() }))
     }
 
+    /// Looks for reads of unwritten bytes, too. They are told with the races
+    /// ([`Remedy::FirstWrite`](crate::Remedy::FirstWrite)).
+    #[must_use]
+    pub fn watching(self, global: &'static dyn WrittenBytes) -> Detector {
+        self.state().unwritten = Some(Unwritten::new(global));
+        self
+    }
+
     /// The races so far, the surest first.
     pub fn races(&self) -> Vec<Race> {
         let state = self.state();
-        state.records.races(&state.habits)
+        let mut races = state.records.races(&state.habits);
+        if let Some(unwritten) = &state.unwritten {
+            races.extend(unwritten.found());
+            races.sort_by_key(|race| (std::cmp::Reverse(race.grade), race.sides, race.shared));
+        }
+        races
     }
 
     /// What was not exact so far.
@@ -126,6 +142,9 @@ impl MemoryEvents for Detector {
         state.blocks.remove(&block);
         state.objects.block_ends(block);
         state.sources.block_ends(block);
+        if let Some(unwritten) = &mut state.unwritten {
+            unwritten.block_ends(block);
+        }
         if let Some(shadow) = state.shadows.remove(&Memory::Shared(block)) {
             state.inexact.widened += shadow.inexact;
             state.locations.retain(|(memory, _), _| *memory != Memory::Shared(block));
@@ -150,7 +169,13 @@ impl MemoryEvents for Detector {
     }
 
     fn access(&self, access: &WarpAccess<'_>) {
-        self.state().access(access);
+        let mut state = self.state();
+        if let Some(unwritten) = &mut state.unwritten
+            && access.size != 0
+        {
+            unwritten.access(access);
+        }
+        state.access(access);
     }
 
     fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
@@ -213,6 +238,12 @@ impl MemoryEvents for Detector {
         }
         let within = |at: u64| at.wrapping_sub(address) < size;
         state.locations.retain(|&(memory, at), _| memory != Memory::Global || !within(at));
+    }
+
+    fn given(&self, memory: Memory, address: u64, size: u64) {
+        if let Some(unwritten) = &mut self.state().unwritten {
+            unwritten.given(memory, address, size);
+        }
     }
 
     fn copies_committed(&self, lanes: Lanes) {

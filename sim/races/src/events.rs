@@ -193,6 +193,8 @@ pub trait MemoryEvents: Sync {
     fn meeting_passes(&self, meeting: Meeting, lanes: Lanes);
     /// Global memory begins a new life: what was done there before does not matter to it.
     fn allocated(&self, address: u64, size: u64);
+    /// Memory of a block has a value from the beginning.
+    fn given(&self, _memory: Memory, _address: u64, _size: u64) {}
     /// Lanes close a group of asynchronous copies.
     fn copies_committed(&self, lanes: Lanes);
     /// Lanes have waited until all but so many of their groups are done; `None`: until all copies

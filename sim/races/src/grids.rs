@@ -258,6 +258,10 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.allocated(address, size);
     }
 
+    fn given(&self, memory: Memory, address: u64, size: u64) {
+        self.detector.given(self.memory(memory), address, size);
+    }
+
     fn copies_committed(&self, lanes: Lanes) {
         self.detector.copies_committed(self.lanes(lanes));
     }

@@ -63,6 +63,11 @@
 //! first. It matters where values steer threads, for other accesses are executed then, and where a
 //! read sees one release or another.
 //!
+//! # Reads of unwritten bytes
+//!
+//! Beside races, and from the same events, the detector can look for reads of bytes that nothing
+//! has written ([`Detector::watching`]); `unwritten` has the rule.
+//!
 //! # What it cannot see
 //!
 //! - Accesses that were not executed.
@@ -94,6 +99,7 @@ mod shadow;
 mod simple;
 mod sources;
 mod threads;
+mod unwritten;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
@@ -103,3 +109,4 @@ pub use events::{
 pub use grade::Grade;
 pub use grids::{GridEvents, LaunchPoint};
 pub use records::{Race, Remedy, Side};
+pub use unwritten::WrittenBytes;

@@ -50,6 +50,9 @@ pub enum Remedy {
     AwaitUsers,
     /// Another place of a launch in the kernel that makes it, or one stream for both grids.
     LaunchOrder,
+    /// A write before it. It is no race, but a read of bytes that nothing has written: both sides
+    /// are the one that reads.
+    FirstWrite,
 }
 
 /// Races of two instructions with each other.

@@ -8,3 +8,4 @@ mod random;
 mod script;
 mod sources;
 mod twins;
+mod unwritten;

@@ -15,8 +15,7 @@
 
 use crate::memory::backing_file::{self, BackingFile, Mapping};
 use crate::memory::own_memory::OwnMemory;
-use crate::memory::registered_view;
-use crate::memory::shareable;
+use crate::memory::{registered_view, shareable, unwritten};
 use signal_free::descriptors::FileIdentity;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -360,6 +359,9 @@ impl AddressSpace {
                 return Err(UnmappedAddress { addr: at });
             }
             at = (at & !(GRANULE - 1)) + GRANULE;
+        }
+        if write {
+            unwritten::written(addr, len);
         }
         Ok((addr - self.base + self.alias) as *mut u8)
     }

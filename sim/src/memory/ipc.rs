@@ -23,6 +23,7 @@ use super::pool::{POOLS, Pool, Sharing};
 use super::{ALIGN, Allocation, AllocationKind, DEVICE_STEP, Memory, lock};
 use crate::config;
 use crate::memory::address_space::GRANULE;
+use crate::memory::unwritten;
 use crate::sched::ContextId;
 
 /// What a handle says, in the 64 bytes that CUDA has for it.
@@ -139,6 +140,8 @@ impl Memory {
             );
             return Err(CUresult::ERROR_OPERATING_SYSTEM);
         };
+        // Another process may write it.
+        unwritten::ends(block.at, block.size);
         let handle = IpcHandle {
             magic,
             pid: u64::from(std::process::id()),

@@ -6,7 +6,7 @@
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
 //! processes), `array`, `texture`. `memcpy` moves bytes.
 //! `own_view` says to a tool which memory the simulator maps twice, and `registered_view` does so
-//! with the program's own pages.
+//! with the program's own pages. `unwritten` keeps which bytes nothing has written.
 //!
 //! Some files know the table and the table knows them: a free digests the content of the allocation
 //! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
@@ -27,6 +27,7 @@ pub(crate) mod registered_view;
 pub(crate) mod result_digests;
 pub(crate) mod shareable;
 pub(crate) mod texture;
+pub(crate) mod unwritten;
 pub(crate) mod virtual_memory;
 
 use std::collections::BTreeMap;
@@ -208,6 +209,11 @@ impl Memory {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let allocation = Allocation { at, size, kind, ctx, device, id, sync_memops: false };
+        match kind {
+            AllocationKind::Device | AllocationKind::Heap => unwritten::begins(at, size),
+            // That of pools and graphs begins in its turn: see `Task::Alloc`.
+            _ => unwritten::ends(at, size),
+        }
         self.allocations.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(at, allocation);
     }
 
@@ -217,7 +223,9 @@ impl Memory {
         if !allocations.get(&at).is_some_and(|allocation| wanted(allocation.kind)) {
             return None;
         }
-        allocations.remove(&at)
+        let allocation = allocations.remove(&at)?;
+        unwritten::ends(at, allocation.size);
+        Some(allocation)
     }
 
     /// The allocation that holds an address.

@@ -16,7 +16,7 @@ use crate::interp::{
 };
 use crate::memory::address_space::{Page, UnmappedAddress};
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::{self, AllocationKind, array, registered_view, texture};
+use crate::memory::{self, AllocationKind, array, registered_view, texture, unwritten};
 use crate::objects::context::Context;
 use crate::objects::kernel_parts::device_launches::{self, Launched, Launches};
 use crate::objects::kernel_parts::{native_kernel, nearest};
@@ -418,6 +418,7 @@ fn one_grid(
     if module.code.stand_in {
         watch.inside.inspect(|inside| inside.raced(Grid::not_run(&function.name, (launch.grid, launch.block))));
         // It did nothing, which says nothing of what it touches.
+        unwritten::all_written();
         touched.inspect(|touched| touched.end(true));
         return Ok(VecDeque::new());
     }
@@ -455,6 +456,10 @@ fn one_grid(
         return native_kernel::run(native, &function.name, &launch.params, &device).map(|()| VecDeque::new());
     }
     let ran = interp::run(program, kernel, &launch, &device, workers());
+    if grids.is_none() && native.is_none() {
+        // Nobody saw what it wrote.
+        unwritten::all_written();
+    }
     let observing = device.observing();
     if let Some(addresses) = device.addresses {
         let place = if machine { "sass_offset" } else { "ptx_line" };

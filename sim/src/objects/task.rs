@@ -12,7 +12,7 @@ use crate::memory;
 use crate::memory::Allocation;
 use crate::memory::address_space::UnmappedAddress;
 use crate::memory::memcpy::{Memcpy, Memset};
-use crate::memory::result_digests;
+use crate::memory::{result_digests, unwritten};
 use crate::objects::conditional::Conditional;
 use crate::objects::context::Context;
 use crate::objects::event::{Event, EventRecord};
@@ -220,7 +220,12 @@ impl Plan {
     /// The same of a node of a graph, by the handle that the program could have for it.
     pub(crate) fn add_node(&mut self, ctx: &Arc<Context>, task: &Task, node: usize, before: &[usize]) -> usize {
         let work = match task.clone() {
-            Task::Alloc(at, size) if spoils() => run(ctx, move |_| spoil(at, size)),
+            Task::Alloc(at, size) if spoils() || unwritten::is_kept() => run(ctx, move |_| {
+                if spoils() {
+                    spoil(at, size);
+                }
+                unwritten::begins(at, size);
+            }),
             Task::Free(at) if spoils() => run(ctx, move |_| {
                 if let Some(block) = memory::get().find(at) {
                     end(&block);

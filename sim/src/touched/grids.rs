@@ -8,6 +8,7 @@ use sim_races::{Detector, GridEvents, LaunchPoint, Race, Reading};
 
 use super::inside::{Globals, Grid, Names};
 use crate::interp::{Launch, Program};
+use crate::memory::unwritten;
 
 /// Bits of an instruction's number in machine code, of which each kernel is a program of its own.
 const SITES: u32 = 20;
@@ -39,7 +40,12 @@ pub(crate) struct InsideGrids {
 impl InsideGrids {
     /// For a launch of machine code, or of PTX.
     pub(crate) fn new(machine: bool) -> InsideGrids {
-        InsideGrids { detector: Detector::new(Reading { machine }), machine, members: Mutex::default() }
+        let detector = Detector::new(Reading { machine });
+        let detector = match unwritten::kept() {
+            Some(kept) => detector.watching(kept),
+            None => detector,
+        };
+        InsideGrids { detector, machine, members: Mutex::default() }
     }
 
     fn members(&self) -> MutexGuard<'_, (Vec<Member>, Vec<String>)> {

@@ -216,6 +216,7 @@ impl Grid {
                 Remedy::AwaitGroup => 9,
                 Remedy::AwaitUsers => 10,
                 Remedy::LaunchOrder => 11,
+                Remedy::FirstWrite => 32,
             },
         }
     }

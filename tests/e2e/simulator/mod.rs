@@ -27,3 +27,4 @@ mod runtimes;
 mod simulated;
 mod tiles;
 mod unasked;
+mod unwritten;

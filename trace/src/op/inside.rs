@@ -1,4 +1,5 @@
-//! Races inside one kernel: the items of [`Op::Inside`], and the reading of one.
+//! Races inside one kernel, and reads of bytes that nothing has written: the items of
+//! [`Op::Inside`], and the reading of one.
 //!
 //! Owns the meaning of its numbers. Ops come from crashed programs, too: a number that means
 //! nothing, or that leads out of its list, is an error with the name of its field.
@@ -54,7 +55,8 @@ item!(InsideSide {
     thread: [u32; 3]
 });
 
-/// Accesses of two threads that race. Its sides are the two at twice its place in the list.
+/// Accesses of two threads that race, or ([`InsideRemedy::FirstWrite`]) a read of bytes that
+/// nothing has written. Its sides are the two at twice its place in the list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InsideRace {
@@ -186,6 +188,9 @@ numbered! {
         AwaitUsers = 10,
         /// Another place of a launch by a kernel, or one stream for two such launches.
         LaunchOrder = 11,
+        /// A write before it: it is no race, but a read of bytes that nothing has written, and
+        /// both sides are the one that reads.
+        FirstWrite = 32,
     }
 }
 

@@ -99,7 +99,7 @@ fn head(cause: &RootCause, (findings, occurrences): (u64, u64), style: Style) ->
     let _ = writeln!(out, "{}\n{}", style.paint(Ink::Faint, &"=".repeat(80)), style.paint(Ink::Alarm, &head));
     let _ = writeln!(out, "{}", cause.missing);
     for mend in &cause.mend {
-        let mends = matches!(cause.kind, CauseKind::KernelRange | CauseKind::OutlivedMemory);
+        let mends = matches!(cause.kind, CauseKind::KernelRange | CauseKind::OutlivedMemory | CauseKind::MissingWrite);
         let verb = if mends { "mend it" } else { "order all of it" };
         let _ = writeln!(out, "  This would {verb} ({}):", mend.api);
         for line in &mend.lines {

@@ -16,6 +16,7 @@ pages![
     "write-after-read",
     "race-inside-kernel",
     "stale-graph-memory",
+    "uninitialized-read",
     "freed-without-record_stream",
     "freed-while-used",
     "forbidden-default-stream",

@@ -1,4 +1,4 @@
-//! A race of two threads of one kernel as text.
+//! A race of two threads of one kernel, or a read of memory that nothing wrote, as text.
 //!
 //! Owns the wording of its paragraphs, which are those of other races: this access, the previous
 //! access, the memory; then where the kernel was launched.
@@ -6,7 +6,7 @@
 use super::access_text::{allocation, print_stack};
 use super::text::{Ink, Style, short_kernel};
 use crate::model::{Finding, InKernel, Side, ThreadPlace};
-use crate::words::{KernelScope, counted};
+use crate::words::{FindingKind, KernelScope, counted};
 use detect::race::Hazard;
 use std::fmt::Write as _;
 use symbols::stack_text;
@@ -14,7 +14,9 @@ use symbols::stack_text;
 /// The paragraphs of the two sides, the memory and the launch.
 pub(super) fn paragraphs(out: &mut String, style: Style, f: &Finding, k: &InKernel) {
     side(out, style, "Access", &f.access, &k.threads[1], f, k);
-    side(out, style, "Previous access", &f.previous, &k.threads[0], f, k);
+    if f.kind != FindingKind::UninitializedRead {
+        side(out, style, "Previous access", &f.previous, &k.threads[0], f, k);
+    }
     let title = style.paint(Ink::Title, "Memory");
     match (&k.shared, &f.allocation) {
         (Some(shared), _) => {
@@ -98,6 +100,10 @@ pub(super) fn headline(f: &Finding, k: &InKernel) -> String {
         (None, Some(memory)) if !memory.name.is_empty() => memory.name.clone(),
         (None, _) => "global memory".to_owned(),
     };
+    if f.kind == FindingKind::UninitializedRead {
+        let verb = f.access.verb;
+        return format!("A thread of kernel {kernel} {verb} bytes of {memory} that nothing has written");
+    }
     let does = match f.hazard {
         Hazard::WriteAfterWrite => "both write it",
         Hazard::ReadAfterWrite | Hazard::WriteAfterRead => "one reads what the other writes",

@@ -9,6 +9,7 @@ use crate::call_site::{site, site_frame};
 use crate::format::closing;
 use crate::format::{Event, Reporter, Verdict};
 use crate::model::{Actor, Breach, Finding, Hint, Report, Side};
+use crate::words::FindingKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use symbols::frame::Frame;
@@ -70,6 +71,9 @@ pub(super) fn what(side: &Side) -> String {
 
 /// What a finding is, without the place of its later access and without its fingerprint.
 fn summary(f: &Finding) -> String {
+    if let Some(k) = f.in_kernel.as_ref().filter(|_| f.kind == FindingKind::UninitializedRead) {
+        return format!("{} ({}): {}", f.rule(), k.grade, text::headline(f));
+    }
     if let Some(k) = &f.in_kernel {
         let before = site(&f.previous.stack).unwrap_or_default();
         return format!("{} ({}): {}, after {before}", f.rule(), k.grade, text::headline(f));

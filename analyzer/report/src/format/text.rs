@@ -66,6 +66,7 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
     let latent = if f.latent { ", latent" } else { "" };
     let inside = f.in_kernel.as_ref();
     let (what, sure) = match inside {
+        Some(k) if f.kind == FindingKind::UninitializedRead => ("READ OF UNWRITTEN MEMORY".to_owned(), k.grade.name()),
         Some(k) => (format!("DATA RACE INSIDE A KERNEL: {}", f.hazard.name()), k.grade.name()),
         None if f.stale.is_some() => ("STALE GRAPH MEMORY".to_owned(), f.confidence.name()),
         None => (format!("DATA RACE: {}", f.hazard.name()), f.confidence.name()),
@@ -115,9 +116,10 @@ pub(crate) fn finding(f: &Finding, style: Style) -> String {
         let _ = writeln!(out, "  {line}");
     }
     for mend in s.mend.iter().filter(|mend| !mend.lines.is_empty()) {
-        let title = match (mend.api.is_cuda(), &f.stale) {
-            (true, None) => "This would order them".into(),
-            (true, Some(_)) => "This would mend it".into(),
+        let orders = f.stale.is_none() && f.kind != FindingKind::UninitializedRead;
+        let title = match (mend.api.is_cuda(), orders) {
+            (true, true) => "This would order them".into(),
+            (true, false) => "This would mend it".into(),
             _ => format!("In {}", mend.api),
         };
         let _ = writeln!(out, "  {title}:");

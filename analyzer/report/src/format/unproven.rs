@@ -63,6 +63,11 @@ pub(crate) fn weak(report: &Report) -> String {
             "inside kernels that lockstep, volatile or a compare-and-swap may order",
         ),
         (
+            of(Weakness::PartlyWritten),
+            "inside a kernel that reads bytes which nothing wrote beside others, or copies them",
+            "inside kernels that read bytes which nothing wrote beside others, or copy them",
+        ),
+        (
             of(Weakness::SameBounds),
             "of a graph with memory that was freed and allocated again by the same line",
             "of graphs with memory that was freed and allocated again by the same line",

@@ -1,5 +1,5 @@
-//! A race of two threads of one kernel: the finding made of a raw race, and the sentences of its
-//! advice.
+//! A race of two threads of one kernel, or a read of memory that nothing wrote: the finding made of
+//! a raw one, and the sentences of its advice.
 //!
 //! Owns both. The memory model is that of `sim/races`.
 
@@ -7,6 +7,7 @@ use crate::call_site::{site, site_frame};
 use crate::elaborate::{Elaborator, called};
 use crate::finding::DYNAMIC;
 use crate::fingerprint;
+use crate::mend::unwritten_read;
 use crate::model::{Actor, Finding, InKernel, MendingLines, SharedArray, Side, Synchronisation, ThreadPlace};
 use crate::words::{Api, FindingKind, KernelCode, KernelGrade, KernelScope, Verb};
 use detect::confidence::{Confidence, Weakness};
@@ -22,12 +23,15 @@ impl Elaborator<'_> {
         let race = &raw.race;
         let sides = race.sides.each_ref();
         let [previous, access] = sides.map(|side| self.thread_side(side, raw));
+        let unwritten = race.remedy == InsideRemedy::FirstWrite;
         let hazard = match sides.map(|side| side.kind) {
+            _ if unwritten => Hazard::ReadAfterWrite,
             [InsideKind::Read, _] => Hazard::WriteAfterRead,
             [_, InsideKind::Write] => Hazard::WriteAfterWrite,
             _ => Hazard::ReadAfterWrite,
         };
         let (confidence, weakness) = match race.grade {
+            InsideGrade::Possible if unwritten => (Confidence::Possible, Some(Weakness::PartlyWritten)),
             InsideGrade::Benign => (Confidence::Possible, Some(Weakness::SameValue)),
             InsideGrade::Possible => (Confidence::Possible, Some(Weakness::Unpromised)),
             InsideGrade::Likely => (Confidence::Likely, None),
@@ -79,16 +83,22 @@ impl Elaborator<'_> {
             graph: self.frames(raw.site.launched).to_vec(),
             two_grids: race.remedy == InsideRemedy::LaunchOrder,
         };
-        let synchronisation = advice(race.remedy, &previous, &access, &in_kernel);
+        let memory = raw.allocation.as_ref().map(|allocation| self.memory(allocation));
+        let kind = if unwritten { FindingKind::UninitializedRead } else { FindingKind::RaceInsideKernel };
+        let synchronisation = match race.remedy {
+            InsideRemedy::FirstWrite => unwritten_read::advice(&access, &in_kernel, memory.as_ref()),
+            _ => advice(race.remedy, &previous, &access, &in_kernel),
+        };
         let sides = [access, previous].map(|side| Side { from, to: from + 1, ..side });
         let mut finding = Finding {
             weakness,
             count: raw.count,
             pid: self.names.process.pid,
             origin: self.names.process.name(),
-            allocation: raw.allocation.as_ref().map(|a| self.memory(a)),
+            allocation: memory,
+            internal: is_of_collectives(&sides, &in_kernel),
             in_kernel: Some(in_kernel),
-            ..Finding::new(FindingKind::RaceInsideKernel, hazard, confidence, sides, synchronisation)
+            ..Finding::new(kind, hazard, confidence, sides, synchronisation)
         };
         finding.identity = fingerprint::in_kernel(&finding);
         finding
@@ -165,6 +175,23 @@ impl Elaborator<'_> {
             inside: None,
         }
     }
+}
+
+/// Headers of reductions and scans, and what these are made of.
+const COLLECTIVES: [&str; 8] =
+    ["reduce.h", "scan.h", "coalesced_reduce.h", "coalesced_scan.h", "memory.h", "sync.h", "helpers.h", "invoke.h"];
+
+/// Whether both accesses are in the headers of cooperative groups, in the scratch memory through
+/// which the warps of a tile reduce and scan. The last warp reads there what the others have
+/// written behind a shuffle, which orders no memory: a race of the header, which the program can
+/// not mend. Copies (`async.h`) are of the program's own memory.
+fn is_of_collectives(sides: &[Side; 2], k: &InKernel) -> bool {
+    let is_header = |side: &Side| {
+        let innermost = side.stack.first().and_then(|frame| frame.file.as_deref());
+        let name = innermost.and_then(|file| file.rsplit_once("/cooperative_groups/details/")).map(|(_, name)| name);
+        name.is_some_and(|name| COLLECTIVES.contains(&name))
+    };
+    k.shared.is_some() && sides.iter().all(is_header)
 }
 
 /// A name without the type that a demangled template begins with.
@@ -317,6 +344,7 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
                     .to_owned(),
             ],
         ),
+        InsideRemedy::FirstWrite => return unwritten_read::advice(access, k, None),
         InsideRemedy::ReleaseAcquire if adds => (
             format!("The threads are of different blocks, which nothing orders {between}."),
             vec![format!("atomicAdd(...)  // or another atomic operation in place of both, at {first}")],

@@ -7,7 +7,8 @@
 //! The files in the order of use: `api` is the interface of a call site, `lines` are its calls, and
 //! `finding` is the synchronisation between the two sides of one finding, with `overlap` for
 //! kernels that begin early. `in_kernel` is the finding, with its advice, of two threads of one
-//! kernel, `stale_graph` that of a graph that names memory which has ended.
+//! kernel, `stale_graph` that of a graph that names memory which has ended;
+//! `unwritten_read` has the advice where a kernel reads what nothing wrote.
 
 pub mod api;
 mod finding;
@@ -15,3 +16,4 @@ mod in_kernel;
 pub mod lines;
 mod overlap;
 pub mod stale_graph;
+mod unwritten_read;

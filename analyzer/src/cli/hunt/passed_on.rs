@@ -60,6 +60,7 @@ fn values(o: &Options, id: Id) -> Vec<OsString> {
             Some("") => flag(true),
             Some(kernels) => word(kernels),
         },
+        Id::Initcheck => flag(o.initcheck),
         Id::Pedantic => flag(o.judging.pedantic),
         Id::Policy => word(if o.judging.policy == order::Policy::Documented { "documented" } else { "observed" }),
         Id::Latent => flag(o.judging.latent),

@@ -46,11 +46,13 @@ pub(crate) struct Asked<'a> {
     pub share: Option<u64>,
     /// Names of kernels whose threads are checked against each other.
     pub inside: Option<&'a [u8]>,
+    /// Reads of unwritten memory are looked for in these kernels, too.
+    pub unwritten: bool,
 }
 
 /// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
 pub(crate) fn start(asked: Asked<'_>) -> Result<bool, String> {
-    let Asked { pattern, settles, confirm, share, inside } = asked;
+    let Asked { pattern, settles, confirm, share, inside, unwritten } = asked;
     let mut table: *const c_void = std::ptr::null();
     let id = SIM_MEASURE_TABLE.as_ptr();
     let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
@@ -70,6 +72,10 @@ pub(crate) fn start(asked: Asked<'_>) -> Result<bool, String> {
     // SAFETY: what stands behind this id; the observer is a static.
     if unsafe { ((*table.cast::<SimMeasureTable>()).observe)(&raw const OBSERVER) } == 0 {
         return Err("the simulated GPU has another observer".into());
+    }
+    if unwritten {
+        // SAFETY: what stands behind this id.
+        unsafe { ((*table.cast::<SimMeasureTable>()).keep_written)() };
     }
     // SAFETY: the handler lives as long as the process.
     unsafe { libc::atexit(at_exit) };

@@ -190,7 +190,7 @@ unsafe extern "C" fn runtime_refused(why: *const c_char) {
 
 /// What a tool gets for [`cuda_sys::SIM_MEASURE_TABLE`].
 #[cfg(feature = "driver")]
-static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe, array, drain };
+static MEASURE: cuda_sys::SimMeasureTable = cuda_sys::SimMeasureTable { observe, array, drain, keep_written };
 
 #[cfg(feature = "driver")]
 unsafe extern "C" fn array(array: cuda_sys::CUarray) -> u64 {
@@ -210,6 +210,11 @@ unsafe extern "C" fn observe(observer: *const cuda_sys::LaunchObserver) -> c_int
 #[cfg(feature = "driver")]
 unsafe extern "C" fn drain(milliseconds: c_uint) {
     crate::sched::get().drain(std::time::Duration::from_millis(milliseconds.into()));
+}
+
+#[cfg(feature = "driver")]
+unsafe extern "C" fn keep_written() {
+    crate::memory::unwritten::keep();
 }
 
 abi! {

@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use cuda_sys::{CUresult, NativeKernel, NativeMemory, c_int, c_void};
 
 use crate::interp::Device;
+use crate::memory::unwritten;
 
 /// The native functions of one code image, by kernel.
 #[derive(Default)]
@@ -50,6 +51,9 @@ unsafe extern "C" fn view(owner: *const c_void, address: u64, bytes: u64, write:
                 return std::ptr::null_mut();
             }
         }
+    }
+    if write {
+        unwritten::written(address, bytes);
     }
     launch.device.host_address(address) as *mut u8
 }

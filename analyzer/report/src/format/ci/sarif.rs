@@ -36,7 +36,7 @@ const WAIT: &str =
 
 /// All rules: races between streams, what `--forbid` forbids, races inside kernels, and graphs
 /// whose memory has ended.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         id: Hazard::ReadAfterWrite.name(),
         name: "StreamRaceReadAfterWrite",
@@ -109,6 +109,15 @@ const RULES: [Rule; 8] = [
         tags: &["cuda", "use-after-free"],
         precision: "high",
     },
+    Rule {
+        id: FindingKind::UninitializedRead.name(),
+        name: "UninitializedRead",
+        short: "Kernel that reads memory which nothing wrote",
+        full: "A thread of a kernel reads bytes of device or shared memory that nothing has written since they were allocated.",
+        help: "Write the bytes before the kernel reads them, or do not read them.",
+        tags: &["cuda", "uninitialized"],
+        precision: "high",
+    },
 ];
 
 /// The place of a rule in the list, for results.
@@ -160,7 +169,9 @@ impl Sarif {
         let place = [&f.access.stack[..], &f.previous.stack, memory].into_iter().find_map(at);
         let locations: Vec<Value> = place.map(|frame| self.location(frame)).into_iter().collect();
         let mut related = Vec::new();
-        for (stack, what) in [(&f.previous.stack[..], "previous access"), (memory, "allocation")] {
+        // A read of unwritten memory has no other side.
+        let previous = if f.kind == FindingKind::UninitializedRead { &[][..] } else { &f.previous.stack };
+        for (stack, what) in [(previous, "previous access"), (memory, "allocation")] {
             if let Some(frame) = at(stack) {
                 related.push(self.related(frame, related.len() + 1, what));
             }
@@ -445,8 +456,9 @@ mod tests {
             assert_eq!((RULES[at].id, index_of(id)), (id, at));
             assert_eq!(RULES[at].short, format!("{what}: {which}"));
         }
-        let inside = [FindingKind::RaceInsideKernel, FindingKind::StaleGraphMemory].map(|kind| index_of(kind.name()));
-        assert_eq!(inside, [6, 7]);
+        let inside = [FindingKind::RaceInsideKernel, FindingKind::StaleGraphMemory, FindingKind::UninitializedRead]
+            .map(|kind| index_of(kind.name()));
+        assert_eq!(inside, [6, 7, 8]);
     }
 
     #[test]
