@@ -7,7 +7,7 @@ use std::fmt::Write;
 use sim_races::{Grade, Remedy};
 use streamsan_sim::interp::Launch;
 
-use crate::interp_support::{Arg, Gpu, ptx};
+use crate::interp_support::{Arg, Gpu, compile, ptx};
 
 /// A form of the instruction.
 #[derive(Clone, Copy)]
@@ -150,12 +150,16 @@ extern "C" __global__ void twin_2(float* out) { twin<2>(out); }
 extern "C" __global__ void twin_3(float* out) { twin<3>(out); }
 "#;
 
-fn gpu() -> Gpu {
+/// Both kinds of code. In machine code groups are scoreboards, and descriptors are in uniform
+/// registers.
+fn gpus() -> [Gpu; 2] {
     let mut source = HEAD.to_owned();
     FORMS.iter().for_each(|form| form.kernel(&mut source));
     source += TWINS;
-    // Machine code has other instructions for this, which are not executed.
-    Gpu::from_ptx(&ptx(&source, "compute_90a", &[]))
+    [
+        Gpu::from_ptx(&ptx(&source, "compute_90a", &[])),
+        Gpu::from_cubin(compile(&source, &["-cubin", "-arch=sm_90a"], &[])),
+    ]
 }
 
 /// A small number that each type has, and its bits.
@@ -253,8 +257,8 @@ impl Place {
 
 #[test]
 fn products_are_those_of_the_host() {
-    let gpu = gpu();
-    for form in FORMS {
+    let gpus = gpus();
+    for (gpu, form) in gpus.iter().flat_map(|gpu| FORMS.map(|form| (gpu, form))) {
         let (n, k) = (form.n, form.inner());
         let types: Vec<&str> = form.types.split('.').collect();
         for units in [1, 2, 4, 8] {
@@ -349,16 +353,18 @@ fn products_are_those_of_the_host() {
 
 #[test]
 fn factors_belong_to_the_product_until_its_group_is_waited_for() {
-    let gpu = gpu();
-    let run = |name: &str| {
+    let gpus = gpus();
+    let run = |gpu: &Gpu, name: &str| {
         let detector = gpu.detect();
         let out = gpu.zeros::<f32>(128);
         gpu.launch_with(name, Launch { grid: [1; 3], block: [128, 1, 1], ..Launch::default() }, &[(&out).into()]);
         detector.races().first().map(|race| (race.grade, race.remedy))
     };
-    assert_eq!(run("twin_0"), None);
-    assert_eq!(run("twin_1"), Some((Grade::Certain, Remedy::ProxyFence)));
-    for name in ["twin_2", "twin_3"] {
-        assert_eq!(run(name), Some((Grade::Certain, Remedy::AwaitGroup)), "{name}");
+    for gpu in &gpus {
+        assert_eq!(run(gpu, "twin_0"), None);
+        assert_eq!(run(gpu, "twin_1"), Some((Grade::Certain, Remedy::ProxyFence)));
+        for name in ["twin_2", "twin_3"] {
+            assert_eq!(run(gpu, name), Some((Grade::Certain, Remedy::AwaitGroup)), "{name}");
+        }
     }
 }

@@ -14,8 +14,7 @@ fn gpu() -> Gpu {
     Gpu::from_ptx(&ptx(SOURCE, "compute_90a", &[]))
 }
 
-/// The same as machine code, of which products of warp groups are refused, and the counts of
-/// registers are not kept.
+/// The same as machine code, of which the counts of registers are not kept.
 fn machine() -> Gpu {
     Gpu::from_cubin(compile(SOURCE, &["-cubin", "-arch=sm_90a"], &[]))
 }
@@ -234,13 +233,10 @@ fn byte_of(line: usize, inner: usize, size: usize, cores: usize) -> usize {
 
 #[test]
 fn products_with_a_sparse_factor_are_those_of_the_whole_factor() {
-    let gpu = gpu();
-    for (name, size, selector, sign) in [
-        ("sparse_f16_0", 2, 0, 1.0),
-        ("sparse_f16_1", 2, 1, -1.0),
-        ("sparse_tf32", 4, 1, 1.0),
-        ("sparse_s8", 1, 0, 1.0),
-    ] {
+    let gpus = [gpu(), machine()];
+    let forms =
+        [("sparse_f16_0", 2, 0, 1.0), ("sparse_f16_1", 2, 1, -1.0), ("sparse_tf32", 4, 1, 1.0), ("sparse_s8", 1, 0, 1.0)];
+    for (gpu, (name, size, selector, sign)) in gpus.iter().flat_map(|gpu| forms.map(|form| (gpu, form))) {
         let detector = gpu.detect();
         let (terms, chunk) = (64 / size, if size == 4 { 2 } else { 4 });
         let mut images = [vec![0u8; 2048], vec![0u8; 512]];

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::modifiers::FLOAT_CMP;
 use super::names::float_name;
-use super::run_name;
+use super::{run_name, warp_group};
 use crate::sass::arithmetic::*;
 use crate::sass::inst::MachineInst;
 use crate::sass::operand::Value;
@@ -44,6 +44,12 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
             MatrixTy::B1 => "BMMA",
             _ => "IMMA",
         },
+        Arithmetic::GroupMma { a, .. } => match a {
+            MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => "HGMMA",
+            MatrixTy::B1 => "BGMMA",
+            MatrixTy::E4m3 | MatrixTy::E5m2 => "QGMMA",
+            _ => "IGMMA",
+        },
         Arithmetic::Movm => "MOVM",
     }
 }
@@ -63,7 +69,7 @@ fn round_name(round: SassRound) -> &'static str {
 }
 
 /// The parts that say something.
-fn list<const N: usize>(parts: [(bool, &'static str); N]) -> Vec<&'static str> {
+pub(super) fn list<const N: usize>(parts: [(bool, &'static str); N]) -> Vec<&'static str> {
     parts.into_iter().filter(|(on, name)| *on && !name.is_empty()).map(|(_, name)| name).collect()
 }
 
@@ -71,7 +77,7 @@ fn half_mode(m: HalfMode) -> Vec<&'static str> {
     list([(m.bf16, "BF16_V2"), (m.single, "F32"), (m.ftz, "FTZ"), (m.relu, "RELU"), (m.sat, "SAT")])
 }
 
-fn matrix_name(ty: MatrixTy) -> &'static str {
+pub(super) fn matrix_name(ty: MatrixTy) -> &'static str {
     match ty {
         MatrixTy::F16 | MatrixTy::F64 | MatrixTy::B1 => "",
         MatrixTy::Bf16 => "BF16",
@@ -80,6 +86,8 @@ fn matrix_name(ty: MatrixTy) -> &'static str {
         MatrixTy::U8 => "U8",
         MatrixTy::S4 => "S4",
         MatrixTy::U4 => "U4",
+        MatrixTy::E4m3 => "E4M3",
+        MatrixTy::E5m2 => "E5M2",
     }
 }
 
@@ -226,6 +234,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
                 (true, round_name(round)),
             ])
         }
+        Arithmetic::GroupMma { .. } => warp_group::modifiers(op),
         Arithmetic::Movm => vec!["16", "MT88"],
         Arithmetic::Fchk => Vec::new(),
     }
@@ -247,6 +256,9 @@ fn halves_of(op: Arithmetic) -> [Halves; 3] {
 }
 
 pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
+    if let Arithmetic::GroupMma { .. } = op {
+        return warp_group::operands(i, op);
+    }
     let mut o: Vec<String> = Vec::new();
     if let Arithmetic::Signs { lut } = op {
         o.extend(i.pdst.iter().map(ToString::to_string));

@@ -23,6 +23,7 @@ mod sections;
 mod special;
 mod tensor;
 mod translation;
+mod warp_group;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
