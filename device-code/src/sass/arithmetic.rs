@@ -186,6 +186,25 @@ pub enum Arithmetic {
         /// One half is converted only.
         merge: bool,
     },
+    /// Two numbers as ones of eight bits, clamped to what is finite: singles a (high) and b, or with
+    /// `halves` the halves of a. Above them the low half of the last source (from sm_90).
+    PackEight {
+        /// The result is E5M2, else E4M3.
+        e5m2: bool,
+        /// A negative result becomes zero.
+        relu: bool,
+        /// From halves.
+        halves: bool,
+    },
+    /// Two numbers of eight bits of a as halves (from sm_90).
+    UnpackEight {
+        /// They are E5M2, else E4M3.
+        e5m2: bool,
+        /// A negative result becomes zero.
+        relu: bool,
+        /// They are in the high half of the register.
+        high: bool,
+    },
     /// a + b of packed halves.
     Hadd2(HalfMode, [Halves; 2]),
     /// a * b of packed halves.

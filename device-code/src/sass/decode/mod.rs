@@ -192,9 +192,9 @@ fn family(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
             .or_else(|| crate::sass::decode::effects_only::decode(w, i)),
         0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => conversion::convert(w, i),
         0x108 if forms(w, UNARY) => conversion::mufu(w, i),
-        0x1f0..=0x1f3 if w.arch == Hopper => warp_group::decode(w, i)
-            .map(Opcode::Arithmetic)
-            .or_else(|| crate::sass::decode::effects_only::decode(w, i)),
+        0x1f0..=0x1f3 if w.arch == Hopper => {
+            warp_group::decode(w, i).map(Opcode::Arithmetic).or_else(|| crate::sass::decode::effects_only::decode(w, i))
+        }
         // Constants.
         0x182 if w.opcode == 0xb82 => crate::sass::decode::load_store::ldc(w, i),
         0x0b9 | 0x0bb if matches!(w.opcode, 0xab9 | 0xabb) && w.arch < Blackwell => {

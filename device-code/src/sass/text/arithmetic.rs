@@ -20,7 +20,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::Fchk => "FCHK",
         Arithmetic::Frnd { .. } => "FRND",
         Arithmetic::F2f { .. } => "F2F",
-        Arithmetic::F2fp { .. } => "F2FP",
+        Arithmetic::F2fp { .. } | Arithmetic::PackEight { .. } | Arithmetic::UnpackEight { .. } => "F2FP",
         Arithmetic::I2fp { .. } => "I2FP",
         Arithmetic::F2ip { .. } => "F2IP",
         Arithmetic::Hadd2(..) => "HADD2",
@@ -155,6 +155,16 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
             let kind = if merge { "MERGE_C" } else { "PACK_AB" };
             list([(relu, "RELU"), (bf16, "BF16"), (true, kind), (true, round_name(round))])
         }
+        Arithmetic::PackEight { e5m2, relu, halves } => list([
+            (true, "SATFINITE"),
+            (relu, "RELU"),
+            (true, if e5m2 { "E5M2" } else { "E4M3" }),
+            (true, if halves { "F16" } else { "F32" }),
+            (true, if halves { "UNPACK_B_MERGE_C" } else { "PACK_AB_MERGE_C" }),
+        ]),
+        Arithmetic::UnpackEight { e5m2, relu, .. } => {
+            list([(relu, "RELU"), (true, "F16"), (true, if e5m2 { "E5M2" } else { "E4M3" }), (true, "UNPACK_B")])
+        }
         Arithmetic::Hadd2(m, _) | Arithmetic::Hmul2(m, _) => half_mode(m),
         Arithmetic::Hfma2 { mode, tensor, .. } => {
             let mut names = list([(tensor, "MMA")]);
@@ -248,9 +258,9 @@ fn halves_of(op: Arithmetic) -> [Halves; 3] {
         | Arithmetic::Hset2 { halves: [a, b], .. }
         | Arithmetic::Hsetp2 { halves: [a, b], .. } => [a, b, Halves::Both],
         Arithmetic::Hfma2 { halves, .. } => halves,
-        Arithmetic::F2f { half: 1, .. } | Arithmetic::Frnd { half: 1, .. } => {
-            [Halves::High, Halves::Both, Halves::Both]
-        }
+        Arithmetic::F2f { half: 1, .. }
+        | Arithmetic::Frnd { half: 1, .. }
+        | Arithmetic::UnpackEight { high: true, .. } => [Halves::High, Halves::Both, Halves::Both],
         _ => [Halves::Both; 3],
     }
 }
@@ -275,7 +285,7 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
     if matches!(op, Arithmetic::F2ip { .. }) {
         return vec![o.concat(), "RZ".into(), i.src[0].to_string(), "RZ".into()];
     }
-    let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. });
+    let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. } | Arithmetic::UnpackEight { .. });
     let halves = halves_of(op).into_iter().chain([Halves::Both]);
     for (n, (s, halves)) in i.src.iter().zip(halves).enumerate() {
         let mut text = if let Value::Imm(v) = s.value { format!("{v:#x}") } else { s.to_string() };

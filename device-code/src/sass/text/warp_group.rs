@@ -43,11 +43,15 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
         Value::UReg(upper) => format!("gdesc[{}]", UReg(upper.0 - 2)),
         _ => String::new(),
     };
-    let flags = [(a.neg && !registers, ".negA"), (b.neg, ".negB"), (transposed[0], ".tnspA"), (transposed[1], ".tnspB")];
+    let flags =
+        [(a.neg && !registers, ".negA"), (b.neg, ".negB"), (transposed[0], ".tnspA"), (transposed[1], ".tnspB")];
     for (_, name) in flags.iter().filter(|(on, _)| *on) {
         let _ = write!(descriptors, "{name}");
     }
-    out.extend([descriptors, c.to_string(), i.psrc[0].to_string()]);
+    out.extend([descriptors, c.to_string()]);
+    if !i.psrc[0].always() {
+        out.push(i.psrc[0].to_string());
+    }
     if let (Some(selector), Some(metadata)) = (sparse, i.src.get(3)) {
         out.push(metadata.to_string());
         if selector != 0 || mnemonic(op) == "HGMMA" {
