@@ -363,8 +363,10 @@ fn factors_belong_to_the_product_until_its_group_is_waited_for() {
     for gpu in &gpus {
         assert_eq!(run(gpu, "twin_0"), None);
         assert_eq!(run(gpu, "twin_1"), Some((Grade::Certain, Remedy::ProxyFence)));
-        for name in ["twin_2", "twin_3"] {
-            assert_eq!(run(gpu, name), Some((Grade::Certain, Remedy::AwaitGroup)), "{name}");
-        }
+        let early = Some((Grade::Certain, Remedy::AwaitGroup));
+        assert_eq!(run(gpu, "twin_2"), early);
+        // ptxas waits for the group itself where registers of the product are used (C7517): in
+        // machine code that is in front of the store.
+        assert_eq!(run(gpu, "twin_3"), early.filter(|_| !gpu.is_machine()));
     }
 }

@@ -2,7 +2,8 @@
 //! begin and waits for them. They become the operations of PTX's `wgmma`.
 //!
 //! A group ends with the product that counts a scoreboard (`gsb0`), where PTX has a
-//! `wgmma.commit_group`; WARPGROUP.DEPBAR waits until at most so many groups are open.
+//! `wgmma.commit_group`; WARPGROUP.DEPBAR waits until at most so many groups are open. A group
+//! without a product, as behind a loop, ends with one that has neither a result nor a descriptor.
 
 use device_code::sass::{Arithmetic, MachineInst, MatrixTy, Opcode, PredSrc};
 
@@ -16,11 +17,18 @@ use crate::operations::build;
 use crate::program::Slot;
 
 const WARPGROUP: u16 = 0x9c5;
+const PRODUCT: u16 = 0x9f0;
+/// RZ as the result, URZ as the descriptor.
+const NOTHING: u32 = 0x3fff;
 
 /// Returns false when the instruction is of another family.
 pub(super) fn warp_group(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
     match i.op {
         Opcode::Arithmetic(op @ Arithmetic::GroupMma { .. }) => product(i, op, t)?,
+        // HGMMA RZ, gdesc[URZ], RZ, !UPT, gsb0.
+        _ if i.opcode == PRODUCT && bits(16, 30, t) == NOTHING && bits(84, 87, t) == 0 => {
+            t.emit(build::CommitProducts {});
+        }
         // WARPGROUP.ARRIVE (`wgmma.fence`): what came before is there at once.
         _ if i.opcode == WARPGROUP && bits(80, 81, t) == 0 => t.emit(build::Nothing {}),
         // WARPGROUP.DEPBAR.LE gsb0.
