@@ -243,7 +243,8 @@ fn products_with_a_sparse_factor_are_those_of_the_whole_factor() {
         ("sparse_s8", 1, 0, 1.0),
     ];
     for (gpu, (name, size, selector, sign)) in gpus.iter().flat_map(|gpu| forms.map(|form| (gpu, form))) {
-        let detector = gpu.detect();
+        // In machine code products are not looked at for races.
+        let detector = (!gpu.is_machine()).then(|| gpu.detect());
         let (terms, chunk) = (64 / size, if size == 4 { 2 } else { 4 });
         let mut images = [vec![0u8; 2048], vec![0u8; 512]];
         let mut put = |which: usize, at: usize, bits: u32| {
@@ -298,7 +299,7 @@ fn products_with_a_sparse_factor_are_those_of_the_whole_factor() {
             let got = if size == 1 { f64::from(bits as i32) } else { f64::from(f32::from_bits(bits)) };
             assert_eq!(got, want, "{name}: {row} {column}");
         }
-        assert_eq!(detector.races(), [], "{name}");
+        assert_eq!(detector.map(|detector| detector.races()).unwrap_or_default(), [], "{name}");
     }
 }
 
