@@ -15,6 +15,7 @@ mod interp_bulk;
 mod interp_cluster;
 mod interp_copy_sources;
 mod interp_cub;
+mod interp_eights;
 mod interp_group_product;
 mod interp_hopper;
 mod interp_hopper_kernels;

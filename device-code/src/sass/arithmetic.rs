@@ -70,6 +70,8 @@ pub enum MatrixTy {
     S4,
     U4,
     B1,
+    E4m3,
+    E5m2,
 }
 
 impl MatrixTy {
@@ -80,7 +82,7 @@ impl MatrixTy {
             MatrixTy::F16 | MatrixTy::Bf16 => 16,
             MatrixTy::Tf32 => 32,
             MatrixTy::F64 => 64,
-            MatrixTy::S8 | MatrixTy::U8 => 8,
+            MatrixTy::S8 | MatrixTy::U8 | MatrixTy::E4m3 | MatrixTy::E5m2 => 8,
             MatrixTy::S4 | MatrixTy::U4 => 4,
             MatrixTy::B1 => 1,
         }
@@ -183,6 +185,25 @@ pub enum Arithmetic {
         round: SassRound,
         /// One half is converted only.
         merge: bool,
+    },
+    /// Two numbers as ones of eight bits, clamped to what is finite: singles a (high) and b, or with
+    /// `halves` the halves of a. Above them the low half of the last source (from sm_90).
+    PackEight {
+        /// The result is E5M2, else E4M3.
+        e5m2: bool,
+        /// A negative result becomes zero.
+        relu: bool,
+        /// From halves.
+        halves: bool,
+    },
+    /// Two numbers of eight bits of a as halves (from sm_90).
+    UnpackEight {
+        /// They are E5M2, else E4M3.
+        e5m2: bool,
+        /// A negative result becomes zero.
+        relu: bool,
+        /// They are in the high half of the register.
+        high: bool,
     },
     /// a + b of packed halves.
     Hadd2(HalfMode, [Halves; 2]),
@@ -304,6 +325,27 @@ pub enum Arithmetic {
         /// src\[3\], that says which half.
         sparse: Option<u8>,
     },
+    /// Product of a (64 rows) and b (`n` columns), added to c over a warp group, which goes on while
+    /// it is made. HGMMA, IGMMA, QGMMA, BGMMA. a is four registers, or a pair of uniform ones with
+    /// the matrix's descriptor, as b is; c counts where psrc\[0\] holds.
+    GroupMma {
+        /// Columns: 8 to 256.
+        n: u16,
+        /// Elements of a.
+        a: MatrixTy,
+        /// Elements of b.
+        b: MatrixTy,
+        /// The result is single precision (of floating point only: else half precision).
+        single: bool,
+        /// Integer results are clamped.
+        sat: bool,
+        /// The factors in shared memory whose inner index is not the contiguous one.
+        transposed: [bool; 2],
+        /// As of [`Arithmetic::Mma`].
+        sparse: Option<u8>,
+        /// The last one of a group that WARPGROUP.DEPBAR waits for.
+        ends_group: bool,
+    },
     /// A tile of 8 by 8 halves transposed over the warp.
     Movm,
 }
@@ -319,7 +361,7 @@ impl Arithmetic {
             | Arithmetic::I2i { .. }
             | Arithmetic::Signs { .. }
             | Arithmetic::I2ip { .. } => OtherKind::Integer,
-            Arithmetic::Mma { .. } | Arithmetic::Movm => OtherKind::Tensor,
+            Arithmetic::Mma { .. } | Arithmetic::GroupMma { .. } | Arithmetic::Movm => OtherKind::Tensor,
             _ => OtherKind::Float,
         }
     }

@@ -57,6 +57,8 @@ pub struct MachineKernel {
     pub cluster: Option<[u32; 3]>,
     pub(crate) section: usize,
     pub(crate) entry: u32,
+    /// Registers of a thread at the start.
+    pub(crate) registers: u32,
     pub(crate) stack: u32,
     pub(crate) is_stack_known: bool,
     pub(crate) param_base: u32,
@@ -371,6 +373,7 @@ fn kernel(code: &KernelCode<'_>) -> MachineKernel {
         entry: code.entry,
         stack: code.stack_bytes.unwrap_or(0).max(code.frame_bytes),
         is_stack_known: code.stack_bytes.is_some(),
+        registers: code.registers,
         param_base: code.param_base,
         param_size: code.param_size,
     }

@@ -87,9 +87,39 @@ pub(super) fn decode(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
     Some(op)
 }
 
+/// F2FP to and from numbers of eight bits: at 76 and 86..88 the type of the result, at 72..75 that
+/// of what is unpacked. (Bits were read off what `nvdisasm` prints when single ones change.)
+fn eight(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
+    if w.arch != Generation::Hopper || w.form() != 1 || w.b(79, 86) != 0 || w.bit(86) {
+        return None;
+    }
+    let (x, y) = (w.slot_x(false, 1, Sign::None), w.reg_src(64, false, 1));
+    let (relu, low) = (w.bit(75), w.b(72, 75));
+    let op = match (w.b(87, 91), w.bit(77), w.bit(78)) {
+        (0b1001, true, true) if low == 0 => {
+            i.src = smallvec![w.reg_src(24, false, 1), x, y];
+            Arithmetic::PackEight { e5m2: !w.bit(76), relu, halves: false }
+        }
+        (0b1001, true, false) if low == 0b010 => {
+            i.src = smallvec![x, y];
+            Arithmetic::PackEight { e5m2: !w.bit(76), relu, halves: true }
+        }
+        (0b0100 | 0b0110, false, false) if !w.bit(76) && matches!(low, 0b100 | 0b110) => {
+            i.src = smallvec![x];
+            Arithmetic::UnpackEight { e5m2: low == 0b100, relu, high: w.bit(88) }
+        }
+        _ => return None,
+    };
+    i.dst = Some(w.dst(false, 1));
+    Some(op)
+}
+
 fn pack(w: &Word, i: &mut MachineInst) -> Option<Arithmetic> {
-    // `.SATFINITE` and formats of eight bits are of later architectures.
-    if w.bit(77) || w.bit(81) || !matches!(w.form(), 1 | 4 | 5 | 6) {
+    if let Some(op) = eight(w, i) {
+        return Some(op);
+    }
+    // What else is `.SATFINITE`, or of eight bits, was not measured.
+    if w.bit(77) || w.bit(81) || w.b(86, 91) != 0 || !matches!(w.form(), 1 | 4 | 5 | 6) {
         return None;
     }
     let round = match w.b(79, 81) {

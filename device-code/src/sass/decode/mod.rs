@@ -1,6 +1,7 @@
 //! From instruction words to instructions: dispatch on operation number, form and generation.
 //!
 //! Owns the dispatch. The families are in `integer`, `logic`, `floating`, `conversion`, `tensor`,
+//! `warp_group`,
 //! `cross_lane`, `load_store`, `bulk` and `control_flow`; `effects_only` knows what the other
 //! instructions write. All of them read fields by `instruction_word`, and some share the decoding
 //! of operands with a sibling.
@@ -16,6 +17,7 @@ mod integer;
 mod load_store;
 mod logic;
 mod tensor;
+mod warp_group;
 
 use super::inst::MachineInst;
 use super::opcode::Opcode;
@@ -190,6 +192,9 @@ fn family(w: &Word, i: &mut MachineInst) -> Option<Opcode> {
             .or_else(|| crate::sass::decode::effects_only::decode(w, i)),
         0x105 | 0x106 | 0x111 | 0x112 if forms(w, UNARY) => conversion::convert(w, i),
         0x108 if forms(w, UNARY) => conversion::mufu(w, i),
+        0x1f0..=0x1f3 if w.arch == Hopper => {
+            warp_group::decode(w, i).map(Opcode::Arithmetic).or_else(|| crate::sass::decode::effects_only::decode(w, i))
+        }
         // Constants.
         0x182 if w.opcode == 0xb82 => crate::sass::decode::load_store::ldc(w, i),
         0x0b9 | 0x0bb if matches!(w.opcode, 0xab9 | 0xabb) && w.arch < Blackwell => {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::modifiers::FLOAT_CMP;
 use super::names::float_name;
-use super::run_name;
+use super::{run_name, warp_group};
 use crate::sass::arithmetic::*;
 use crate::sass::inst::MachineInst;
 use crate::sass::operand::Value;
@@ -20,7 +20,7 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
         Arithmetic::Fchk => "FCHK",
         Arithmetic::Frnd { .. } => "FRND",
         Arithmetic::F2f { .. } => "F2F",
-        Arithmetic::F2fp { .. } => "F2FP",
+        Arithmetic::F2fp { .. } | Arithmetic::PackEight { .. } | Arithmetic::UnpackEight { .. } => "F2FP",
         Arithmetic::I2fp { .. } => "I2FP",
         Arithmetic::F2ip { .. } => "F2IP",
         Arithmetic::Hadd2(..) => "HADD2",
@@ -44,6 +44,12 @@ pub(super) fn mnemonic(op: Arithmetic) -> &'static str {
             MatrixTy::B1 => "BMMA",
             _ => "IMMA",
         },
+        Arithmetic::GroupMma { a, .. } => match a {
+            MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 => "HGMMA",
+            MatrixTy::B1 => "BGMMA",
+            MatrixTy::E4m3 | MatrixTy::E5m2 => "QGMMA",
+            _ => "IGMMA",
+        },
         Arithmetic::Movm => "MOVM",
     }
 }
@@ -63,7 +69,7 @@ fn round_name(round: SassRound) -> &'static str {
 }
 
 /// The parts that say something.
-fn list<const N: usize>(parts: [(bool, &'static str); N]) -> Vec<&'static str> {
+pub(super) fn list<const N: usize>(parts: [(bool, &'static str); N]) -> Vec<&'static str> {
     parts.into_iter().filter(|(on, name)| *on && !name.is_empty()).map(|(_, name)| name).collect()
 }
 
@@ -71,7 +77,7 @@ fn half_mode(m: HalfMode) -> Vec<&'static str> {
     list([(m.bf16, "BF16_V2"), (m.single, "F32"), (m.ftz, "FTZ"), (m.relu, "RELU"), (m.sat, "SAT")])
 }
 
-fn matrix_name(ty: MatrixTy) -> &'static str {
+pub(super) fn matrix_name(ty: MatrixTy) -> &'static str {
     match ty {
         MatrixTy::F16 | MatrixTy::F64 | MatrixTy::B1 => "",
         MatrixTy::Bf16 => "BF16",
@@ -80,6 +86,8 @@ fn matrix_name(ty: MatrixTy) -> &'static str {
         MatrixTy::U8 => "U8",
         MatrixTy::S4 => "S4",
         MatrixTy::U4 => "U4",
+        MatrixTy::E4m3 => "E4M3",
+        MatrixTy::E5m2 => "E5M2",
     }
 }
 
@@ -146,6 +154,16 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
         Arithmetic::F2fp { bf16, relu, round, merge } => {
             let kind = if merge { "MERGE_C" } else { "PACK_AB" };
             list([(relu, "RELU"), (bf16, "BF16"), (true, kind), (true, round_name(round))])
+        }
+        Arithmetic::PackEight { e5m2, relu, halves } => list([
+            (true, "SATFINITE"),
+            (relu, "RELU"),
+            (true, if e5m2 { "E5M2" } else { "E4M3" }),
+            (true, if halves { "F16" } else { "F32" }),
+            (true, if halves { "UNPACK_B_MERGE_C" } else { "PACK_AB_MERGE_C" }),
+        ]),
+        Arithmetic::UnpackEight { e5m2, relu, .. } => {
+            list([(relu, "RELU"), (true, "F16"), (true, if e5m2 { "E5M2" } else { "E4M3" }), (true, "UNPACK_B")])
         }
         Arithmetic::Hadd2(m, _) | Arithmetic::Hmul2(m, _) => half_mode(m),
         Arithmetic::Hfma2 { mode, tensor, .. } => {
@@ -226,6 +244,7 @@ pub(super) fn modifiers(op: Arithmetic) -> Vec<&'static str> {
                 (true, round_name(round)),
             ])
         }
+        Arithmetic::GroupMma { .. } => warp_group::modifiers(op),
         Arithmetic::Movm => vec!["16", "MT88"],
         Arithmetic::Fchk => Vec::new(),
     }
@@ -239,14 +258,17 @@ fn halves_of(op: Arithmetic) -> [Halves; 3] {
         | Arithmetic::Hset2 { halves: [a, b], .. }
         | Arithmetic::Hsetp2 { halves: [a, b], .. } => [a, b, Halves::Both],
         Arithmetic::Hfma2 { halves, .. } => halves,
-        Arithmetic::F2f { half: 1, .. } | Arithmetic::Frnd { half: 1, .. } => {
-            [Halves::High, Halves::Both, Halves::Both]
-        }
+        Arithmetic::F2f { half: 1, .. }
+        | Arithmetic::Frnd { half: 1, .. }
+        | Arithmetic::UnpackEight { high: true, .. } => [Halves::High, Halves::Both, Halves::Both],
         _ => [Halves::Both; 3],
     }
 }
 
 pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
+    if let Arithmetic::GroupMma { .. } = op {
+        return warp_group::operands(i, op);
+    }
     let mut o: Vec<String> = Vec::new();
     if let Arithmetic::Signs { lut } = op {
         o.extend(i.pdst.iter().map(ToString::to_string));
@@ -263,7 +285,7 @@ pub(super) fn operands(i: &MachineInst, op: Arithmetic) -> Vec<String> {
     if matches!(op, Arithmetic::F2ip { .. }) {
         return vec![o.concat(), "RZ".into(), i.src[0].to_string(), "RZ".into()];
     }
-    let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. });
+    let one_half = matches!(op, Arithmetic::F2f { .. } | Arithmetic::Frnd { .. } | Arithmetic::UnpackEight { .. });
     let halves = halves_of(op).into_iter().chain([Halves::Both]);
     for (n, (s, halves)) in i.src.iter().zip(halves).enumerate() {
         let mut text = if let Value::Imm(v) = s.value { format!("{v:#x}") } else { s.to_string() };

@@ -7,6 +7,7 @@ mod arithmetic;
 mod modifiers;
 mod names;
 mod operands;
+mod warp_group;
 
 use self::names::SPECIAL;
 use super::inst::MachineInst;
@@ -20,6 +21,9 @@ impl Display for MachineInst {
             write!(f, "@{} ", self.guard)?;
         }
         f.write_str(&self.mnemonic())?;
+        if let Some(shape) = warp_group::shape(self.op) {
+            write!(f, ".{shape}")?;
+        }
         for m in self.modifiers() {
             write!(f, ".{m}")?;
         }

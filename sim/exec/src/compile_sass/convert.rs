@@ -7,8 +7,9 @@ use super::float::rounding;
 use super::translation::Translation;
 use crate::compile::convert::{BRAIN16, FLOAT16, FLOAT32, FLOAT64, INTEGER, NAN_TOP, NAN_ZERO, RELU, packing};
 use crate::compile::function::Result;
-use crate::exec::per_lane::{LaneFn, op1, op2x};
-use crate::float::FTZ;
+use crate::exec::per_lane::{LaneFn, op1, op2, op2x, op3};
+use crate::float::float16::{Half, Small};
+use crate::float::{FTZ, eight};
 use crate::operations::build;
 use crate::program::{Inst, Sem, Slot};
 
@@ -125,6 +126,38 @@ fn convert_floats(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> R
             let (d, z) = (t.dst(i, 0), if bf16 { BRAIN16 } else { FLOAT16 });
             t.emit(build::PackPair { high: a, low: b, d, to: z, flags: x });
         }
+        Arithmetic::PackEight { e5m2, relu, halves } => {
+            let run: LaneFn = match (halves, e5m2, relu) {
+                (false, false, false) => op3(singles_to_eight::<3, false>),
+                (false, false, true) => op3(singles_to_eight::<3, true>),
+                (false, true, false) => op3(singles_to_eight::<2, false>),
+                (false, true, true) => op3(singles_to_eight::<2, true>),
+                (true, false, false) => op2(halves_to_eight::<3, false>),
+                (true, false, true) => op2(halves_to_eight::<3, true>),
+                (true, true, false) => op2(halves_to_eight::<2, false>),
+                (true, true, true) => op2(halves_to_eight::<2, true>),
+            };
+            let (a, b) = (t.source(i, 0)?, t.source(i, 1)?);
+            let d = t.dst(i, 0);
+            if halves {
+                t.emit(run.of([a, b]).to(d));
+            } else {
+                let c = t.source(i, 2)?;
+                t.emit(run.of([a, b, c]).to(d));
+            }
+        }
+        Arithmetic::UnpackEight { e5m2, relu, high } => {
+            let run: LaneFn = match (e5m2, relu) {
+                (false, false) => op1(|a: u16| eight::halves(a, 3, false)),
+                (false, true) => op1(|a: u16| eight::halves(a, 3, true)),
+                (true, false) => op1(|a: u16| eight::halves(a, 2, false)),
+                (true, true) => op1(|a: u16| eight::halves(a, 2, true)),
+            };
+            let a = t.source(i, 0)?;
+            let a = shifted(a, if high { 16 } else { 0 }, t);
+            let d = t.dst(i, 0);
+            t.emit(run.of([a]).to(d));
+        }
         Arithmetic::I2i { bits, signed } => {
             let (a, d) = (t.source(i, 0)?, t.dst(i, 0));
             let run: LaneFn = match (bits, signed) {
@@ -144,6 +177,16 @@ fn convert_floats(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> R
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Two numbers of eight bits, and above them the low half of `c`.
+fn singles_to_eight<const FRACTION: u32, const RELU: bool>(a: f32, b: f32, c: u32) -> u32 {
+    c << 16 | u32::from(eight::pair(f64::from(a), f64::from(b), FRACTION, RELU))
+}
+
+fn halves_to_eight<const FRACTION: u32, const RELU: bool>(a: u32, c: u32) -> u32 {
+    let [high, low] = [a >> 16, a].map(|half| f64::from(Half::widen(half as u16)));
+    c << 16 | u32::from(eight::pair(high, low, FRACTION, RELU))
 }
 
 /// The row for a result of so many bytes: of 8 one that [`converted`] splits.

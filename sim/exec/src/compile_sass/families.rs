@@ -3,7 +3,7 @@
 use device_code::sass::MachineInst;
 
 use super::translation::Translation;
-use super::{control, convert, float, half, int, lanes, logic, memory, special, tensor};
+use super::{control, convert, float, half, int, lanes, logic, memory, special, tensor, warp_group};
 use crate::compile::function::Result;
 
 /// Dispatches to the families. A new family adds its line here.
@@ -22,6 +22,7 @@ pub(super) fn instruction(i: &MachineInst, t: &mut Translation<'_>) -> Result<()
         || half::half(i, t)?
         || convert::convert(i, t)?
         || tensor::tensor(i, t)?
+        || warp_group::warp_group(i, t)?
     {
         return Ok(());
     }

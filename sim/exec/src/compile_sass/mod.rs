@@ -23,11 +23,13 @@ mod sections;
 mod special;
 mod tensor;
 mod translation;
+mod warp_group;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
+use crate::exec::registers::UNIT;
 use crate::machine_module::MachineModule;
 use crate::observed_order::ProgramOrder;
 use crate::program::{FunctionCode, Kernel, Program};
@@ -48,7 +50,7 @@ impl Program {
             local: kernel.stack,
             nested: !kernel.is_stack_known || module.symbols.iter().any(|s| s.frame_bytes > 0 && s.name != kernel.name),
             cluster: kernel.cluster,
-            registers: None,
+            registers: (kernel.registers > 0).then_some(kernel.registers.next_multiple_of(UNIT)),
             error: None,
         };
         let mut program = match Translation::new(module, blocks, kernel).and_then(Translation::run) {

@@ -12,7 +12,7 @@ use crate::exec_sass::tensor::{self, dot_bytes, dot_words};
 use crate::operations::build;
 use crate::program::Slot;
 
-fn element(ty: MatrixTy) -> Option<Element> {
+pub(super) fn element(ty: MatrixTy) -> Option<Element> {
     Some(match ty {
         MatrixTy::F16 => Element::F16,
         MatrixTy::Bf16 => Element::Bf16,
@@ -20,7 +20,7 @@ fn element(ty: MatrixTy) -> Option<Element> {
         MatrixTy::F64 => Element::F64,
         MatrixTy::S8 => Element::S8,
         MatrixTy::U8 => Element::U8,
-        MatrixTy::S4 | MatrixTy::U4 | MatrixTy::B1 => return None,
+        MatrixTy::S4 | MatrixTy::U4 | MatrixTy::B1 | MatrixTy::E4m3 | MatrixTy::E5m2 => return None,
     })
 }
 

@@ -41,6 +41,8 @@ const REDUCE_TILE: u16 = 0x3b6;
 const PREFETCH_TILE: [u16; 3] = [0x3b8, 0x5b8, 0x9b9];
 const FENCE: u16 = 0x3c6;
 const SET_REGISTERS: u16 = 0x9c8;
+const DEALLOC: u32 = 5;
+const TRY_ALLOC: u32 = 6;
 
 /// Units of 16 bytes, in the lower half of a register; the upper half has blocks.
 const UNITS: u32 = 0xffff;
@@ -90,19 +92,22 @@ pub(in crate::compile_sass) fn pipelines(i: &MachineInst, t: &mut Translation<'_
             t.emit(build::Fence { scope: NO_SCOPE | proxies });
         }
         (_, COMMIT) => t.emit(build::CommitBulk {}),
-        // USETMAXREG: nobody keeps count, and TRY_ALLOC gets what it asks for.
-        (_, SET_REGISTERS) if matches!(bits(72, 76, t), 5 | 6) => {
-            let got = PredSrc { pred: MachinePred { num: bits(81, 84, t) as u8, uniform: true }, not: false };
-            let d = t.psrc(got);
-            if d != Pred::ALWAYS && bits(72, 76, t) == 6 {
-                t.emit(build::Predicate { a: Pred::ALWAYS, b: Pred::ALWAYS, d, function: 0 });
-            } else {
-                t.emit(build::Nothing {});
-            }
-        }
+        (_, SET_REGISTERS) if matches!(bits(72, 76, t), DEALLOC | TRY_ALLOC) => set_registers(t),
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// USETMAXREG with the block's pool: the count at 32..41. TRY_ALLOC sets a predicate, and code goes
+/// round until it is true; here it waits as PTX's instruction does, so that who waits is known.
+fn set_registers(t: &mut Translation<'_>) {
+    let (count, more) = (bits(32, 41, t), bits(72, 76, t) == TRY_ALLOC);
+    t.emit(build::SetRegisters { count, more: u32::from(more) });
+    let got = PredSrc { pred: MachinePred { num: bits(81, 84, t) as u8, uniform: true }, not: false };
+    let d = t.psrc(got);
+    if more && d != Pred::ALWAYS {
+        t.emit(build::Predicate { a: Pred::ALWAYS, b: Pred::ALWAYS, d, function: 0 });
+    }
 }
 
 /// The address of a barrier object, which may be another block's, and an offset.

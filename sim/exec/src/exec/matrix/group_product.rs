@@ -231,6 +231,10 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Result<(), FaultKind> {
+    // There the detector takes stages that CUTLASS hands back for ones that are still read.
+    if w.env.events.is_some() && w.env.program.machine.is_some() {
+        return Err(unsupported(w, "races with products of warp groups in machine code (PTX is checked)"));
+    }
     let form = GroupForm::unpack(i.form());
     let (inner, lane) = (form.inner(), mask.trailing_zeros() as usize);
     let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
