@@ -96,6 +96,8 @@ pub struct Warp<'b> {
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
     pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
+    /// The operation on memory that is executed is a part of that bulk operation.
+    pub(crate) bulk: Option<u64>,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
     pub native: Option<Box<dyn Any>>,
@@ -152,6 +154,7 @@ impl<'b> Warp<'b> {
             awaits_grids: false,
             storing: None,
             last_stored: None,
+            bulk: None,
             native: None,
             native_known: false,
         };
@@ -301,7 +304,8 @@ impl<'b> Warp<'b> {
             }
         }
         let (index, alive) = (self.index as usize, self.alive);
-        self.tell_lanes(mask, |events, lanes| events.exits(lanes));
+        let site = self.pc;
+        self.tell_lanes(mask, |events, lanes| events.exits(lanes, site));
         let completed = self.block().lanes_left(index, alive);
         for number in (0..u32::BITS as u8).filter(|number| completed >> number & 1 != 0) {
             let whole = self.block().is_of_all(number);

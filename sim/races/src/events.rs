@@ -108,6 +108,8 @@ pub struct WarpAccess<'a> {
     /// It is a part of that bulk operation, which the asynchronous proxy carries out: see
     /// [`MemoryEvents::bulk_completes`].
     pub bulk: Option<u64>,
+    /// That operation reads a tensor map, through a proxy of its own.
+    pub map: bool,
 }
 
 /// Lanes of a warp.
@@ -173,8 +175,8 @@ pub trait MemoryEvents: Sync {
     fn block_starts(&self, block: u32, threads: u32, cluster: u32);
     /// All threads of a block have ended.
     fn block_ends(&self, block: u32);
-    /// Lanes have ended.
-    fn exits(&self, lanes: Lanes);
+    /// Lanes have ended, at an instruction.
+    fn exits(&self, lanes: Lanes, site: u32);
     /// Lanes access memory. Writes and atomic operations are told before they are carried out.
     fn access(&self, access: &WarpAccess<'_>);
     /// A fence of both directions, sequentially consistent (`sc`) or not.
@@ -203,13 +205,15 @@ pub trait MemoryEvents: Sync {
     /// A thread has made a barrier object, which begins a life.
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace);
     /// A thread arrives at an object, and releases what it knows to those who pass this phase;
-    /// a relaxed arrival (not `releases`) what a fence before it has left.
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool);
+    /// a relaxed arrival (not `releases`) what a fence before it has left. An arrival that names the
+    /// cluster's scope (`far`) is for waits that do so, too, if it comes from another block.
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool);
     /// The object's phase is over: all have arrived, and all bytes.
     fn object_turns(&self, object: ObjectPlace);
     /// A thread has seen that the object's last phase is over. After a relaxed wait (not
-    /// `acquires`) it knows what was released behind its next fence only.
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool);
+    /// `acquires`) it knows what was released behind its next fence only. The wait may be of the
+    /// block's scope (not `far`).
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool);
     /// A bulk operation is done: the object has got its bytes in the phase that it is in.
     fn bulk_completes(&self, operation: u64, object: ObjectPlace);
     /// A thread has waited for a bulk operation of its own, which is in a group.
@@ -217,6 +221,9 @@ pub trait MemoryEvents: Sync {
     /// Lanes order their proxies: what is behind them in the generic one comes before what comes in
     /// the asynchronous one.
     fn proxy_fence(&self, lanes: Lanes, proxies: Proxies);
+    /// Lanes release to the proxy of tensor maps what they know, or acquire for it what was released
+    /// (`fence.proxy.tensormap`).
+    fn map_fence(&self, lanes: Lanes, acquires: bool);
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).
     fn init_fence(&self, lanes: Lanes);

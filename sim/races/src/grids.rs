@@ -212,8 +212,8 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.block_ends(self.first + block);
     }
 
-    fn exits(&self, lanes: Lanes) {
-        self.detector.exits(self.lanes(lanes));
+    fn exits(&self, lanes: Lanes, site: u32) {
+        self.detector.exits(self.lanes(lanes), self.sites + site);
     }
 
     fn access(&self, access: &WarpAccess<'_>) {
@@ -274,16 +274,16 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.object_begins(self.thread(thread), self.object(object));
     }
 
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool) {
-        self.detector.object_arrives(self.thread(thread), self.object(object), releases);
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool) {
+        self.detector.object_arrives(self.thread(thread), self.object(object), releases, far);
     }
 
     fn object_turns(&self, object: ObjectPlace) {
         self.detector.object_turns(self.object(object));
     }
 
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool) {
-        self.detector.object_passes(self.thread(thread), self.object(object), acquires);
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool) {
+        self.detector.object_passes(self.thread(thread), self.object(object), acquires, far);
     }
 
     fn bulk_completes(&self, operation: u64, object: ObjectPlace) {
@@ -296,6 +296,10 @@ impl MemoryEvents for GridEvents<'_> {
 
     fn proxy_fence(&self, lanes: Lanes, proxies: Proxies) {
         self.detector.proxy_fence(self.lanes(lanes), proxies);
+    }
+
+    fn map_fence(&self, lanes: Lanes, acquires: bool) {
+        self.detector.map_fence(self.lanes(lanes), acquires);
     }
 
     fn init_fence(&self, lanes: Lanes) {

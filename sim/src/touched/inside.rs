@@ -130,7 +130,12 @@ impl Grid {
         let variables = if shared { whole.names.shared_variables(&member.kernel) } else { Vec::new() };
         for race in found.iter().take(MOST) {
             let Some((program, _)) = whole.instruction(race.sides[0].site) else { continue };
-            let [Some(one), Some(other)] = race.sides.map(|side| grid.side(&side, whole)) else { continue };
+            let [Some(mut one), Some(mut other)] = race.sides.map(|side| grid.side(&side, whole)) else { continue };
+            if race.remedy == Remedy::BlockStays {
+                // The memory of the block that ends.
+                let ended = usize::from(race.shared == Some(race.sides[1].block));
+                [&mut one, &mut other][ended].flags |= inside_side_flags::ENDS;
+            }
             grid.sides.extend([one, other]);
             let dynamic = program.kernel(&member.kernel).map_or(0, |kernel| kernel.dynamic_start());
             let mut told = grid.race(race, &variables, (dynamic, member.dynamic_shared));
@@ -216,6 +221,11 @@ impl Grid {
                 Remedy::AwaitGroup => 9,
                 Remedy::AwaitUsers => 10,
                 Remedy::LaunchOrder => 11,
+                Remedy::MapFence => 22,
+                Remedy::BlockStays => 23,
+                Remedy::WiderWait => 24,
+                Remedy::RegisterFence => 25,
+                Remedy::AwaitProduct => 26,
             },
         }
     }
