@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use sim_races::MemoryEvents;
 
 use crate::device_work::DeviceWorkState;
+use crate::exec::matrix::group_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::{Opening, Overlap};
 use crate::interface::{Device, Launch};
@@ -60,6 +61,8 @@ pub struct Env<'b> {
     pub(crate) orders: bool,
     /// Who is told of everything that matters for races inside the launch.
     pub(crate) events: Option<&'b dyn MemoryEvents>,
+    /// For them: which rows products of warp groups use.
+    pub(crate) product_rows: Option<ProductRows>,
     /// Where a block's shared memory is that the system keeps, behind its own: empty where the code
     /// does not ask for it.
     pub(crate) reserved_shared: Range<u32>,

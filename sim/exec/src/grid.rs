@@ -10,6 +10,7 @@ use super::block::Progress;
 use super::cluster::Cluster;
 use super::env::{Env, reserved_middle, reserved_shared};
 use crate::device_work::DeviceWorkState;
+use crate::exec::matrix::group_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::Opening;
 use crate::interface::Compile;
@@ -178,6 +179,7 @@ pub fn run(
         observing: device.observing() || device.memory_events().is_some(),
         orders: device.observing() && program.order.device && members == 1,
         events: device.memory_events(),
+        product_rows: device.memory_events().and_then(|_| ProductRows::of(program)),
         reserved_shared,
         lane_local,
         cluster,

@@ -17,6 +17,7 @@ use sim_races::{Lanes, MemoryEvents};
 use crate::block::BlockState;
 use crate::bulk_work::object::Vain;
 use crate::env::Env;
+use crate::exec::matrix::group_registers::{self, GroupRegisters};
 use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
@@ -98,6 +99,8 @@ pub struct Warp<'b> {
     pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
     /// The operation on memory that is executed is a part of that bulk operation.
     pub(crate) bulk: Option<u64>,
+    /// What registers of products of its warp group hold, for those who look for races.
+    pub(crate) registers: Option<Box<GroupRegisters>>,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
     pub native: Option<Box<dyn Any>>,
@@ -155,6 +158,7 @@ impl<'b> Warp<'b> {
             storing: None,
             last_stored: None,
             bulk: None,
+            registers: None,
             native: None,
             native_known: false,
         };
@@ -173,6 +177,7 @@ impl<'b> Warp<'b> {
         self.native_known = false;
         (self.parked, self.resumed, self.arrivals) = (None, false, Arrivals::default());
         (self.fault, self.vain) = (None, Vain::default());
+        self.registers = self.env.product_rows.as_ref().map(|_| Box::default());
         self.set_frame();
         // The return address of a kernel: no instruction.
         self.rows[0] = Row([u64::from(u32::MAX); LANES]);
@@ -421,6 +426,9 @@ impl<'b> Warp<'b> {
                     pc += 1;
                 } else {
                     self.pc = pc;
+                    if self.registers.is_some() {
+                        group_registers::touch(self, inst, mask);
+                    }
                     match (inst.run)(self, inst, mask) {
                         Next::Step => pc += 1,
                         Next::Jumped => {

@@ -7,12 +7,15 @@ use rustc_hash::FxHashMap;
 
 use crate::accesses::OBJECT;
 use crate::clock::{Known, Snapshot, join, union};
-use crate::events::{LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, Scope, ThreadOf, WarpAccess};
+use crate::events::{
+    LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, ThreadOf, WarpAccess,
+};
+use crate::grade::Grade;
 use crate::grids::Grids;
 use crate::lives::Lives;
 use crate::locations::Location;
 use crate::objects::Objects;
-use crate::records::{Habits, Race, Records};
+use crate::records::{Habits, Race, Records, Remedy, Side};
 use crate::shadow::{Access, Shadow};
 use crate::sources::Sources;
 use crate::threads::{Block, threads};
@@ -341,6 +344,20 @@ impl MemoryEvents for Detector {
         self.block(lanes.block, |block| {
             threads(lanes.warp, lanes.mask).for_each(|at| block.map_fence(at, acquires));
         });
+    }
+
+    fn uses_register(&self, used: &RegisterUse) {
+        let mut state = self.state();
+        state.events += 1;
+        let ThreadOf { block, thread } = used.thread;
+        let side =
+            |(site, kind), asynchronous| Side { site, kind, scope: None, asynchronous, block, thread: Some(thread) };
+        let remedy = if used.fence { Remedy::RegisterFence } else { Remedy::AwaitProduct };
+        let sides = [side(used.product, true), side(used.other, false)];
+        // The PTX has it so; what the source has is not known: see `Grade`.
+        let race = Race { sides, shared: Some(block), address: 0, grade: Grade::Likely, remedy, count: 0 };
+        let event = state.events;
+        state.records.add(race, true, event);
     }
 
     fn init_fence(&self, lanes: Lanes) {

@@ -169,6 +169,20 @@ pub enum Stream {
     Tail,
 }
 
+/// A thread touches a register that a product of its warp group uses.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterUse {
+    /// The thread.
+    pub thread: ThreadOf,
+    /// The product's instruction, and what it does with the register.
+    pub product: (u32, Kind),
+    /// The same of the thread's own instruction.
+    pub other: (u32, Kind),
+    /// What is missing is a fence of the registers behind the thread's instruction; else a wait for
+    /// the product before it.
+    pub fence: bool,
+}
+
 /// Told of everything that a launch does to memory and to the order of accesses.
 pub trait MemoryEvents: Sync {
     /// A block begins, with its threads and the linear number of its cluster.
@@ -227,6 +241,8 @@ pub trait MemoryEvents: Sync {
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).
     fn init_fence(&self, lanes: Lanes);
+    /// A thread touches a register that a product uses.
+    fn uses_register(&self, _used: &RegisterUse) {}
     /// A thread launches a grid.
     fn launches(&self, _thread: ThreadOf, _stream: Stream) {}
     /// A thread of a block makes an event of the device runtime: launches of its grid may wait for

@@ -19,7 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::clock::{ALL, ENDED, Known, Span, join};
 use crate::detector::{Detector, State};
 use crate::events::{
-    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, Scope, Stream, ThreadOf, WarpAccess,
+    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream, ThreadOf,
+    WarpAccess,
 };
 
 /// Bits of the numbers of bulk operations that one grid has.
@@ -304,6 +305,13 @@ impl MemoryEvents for GridEvents<'_> {
 
     fn init_fence(&self, lanes: Lanes) {
         self.detector.init_fence(self.lanes(lanes));
+    }
+
+    fn uses_register(&self, used: &RegisterUse) {
+        let site = |(site, kind)| (self.sites + site, kind);
+        let thread = self.thread(used.thread);
+        let used = RegisterUse { thread, product: site(used.product), other: site(used.other), ..*used };
+        self.detector.uses_register(&used);
     }
 
     fn launches(&self, thread: ThreadOf, stream: Stream) {

@@ -108,8 +108,8 @@ mod threads;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
-    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Stream, Strength,
-    ThreadOf, WarpAccess,
+    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, RegisterUse, Scope,
+    Stream, Strength, ThreadOf, WarpAccess,
 };
 pub use grade::Grade;
 pub use grids::{GridEvents, LaunchPoint};

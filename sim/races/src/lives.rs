@@ -150,5 +150,7 @@ impl State {
                 records.add(Race { sides, shared, address, grade, remedy, count: 0 }, true, *events);
             }
         });
+        lives.inits.retain(|(memory, _), _| *memory != Memory::Shared(owner));
+        lives.met.remove(&owner);
     }
 }

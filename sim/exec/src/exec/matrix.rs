@@ -3,6 +3,7 @@
 
 pub(super) mod fragment_words;
 pub(crate) mod group_product;
+pub(crate) mod group_registers;
 pub(crate) mod narrow;
 pub(crate) mod sparse;
 pub(super) mod whole_product;
