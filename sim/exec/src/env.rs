@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use sim_races::MemoryEvents;
 
 use crate::device_work::DeviceWorkState;
-use crate::exec::matrix::group_registers::ProductRows;
+use crate::exec::matrix::held_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::{Opening, Overlap};
 use crate::interface::{Device, Launch};

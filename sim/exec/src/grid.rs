@@ -10,7 +10,7 @@ use super::block::Progress;
 use super::cluster::Cluster;
 use super::env::{Env, reserved_middle, reserved_shared};
 use crate::device_work::DeviceWorkState;
-use crate::exec::matrix::group_registers::ProductRows;
+use crate::exec::matrix::held_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::Opening;
 use crate::interface::Compile;

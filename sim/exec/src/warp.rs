@@ -17,7 +17,7 @@ use sim_races::{Lanes, MemoryEvents};
 use crate::block::BlockState;
 use crate::bulk_work::object::Vain;
 use crate::env::Env;
-use crate::exec::matrix::group_registers::{self, GroupRegisters};
+use crate::exec::matrix::held_registers::GroupRegisters;
 use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
@@ -426,8 +426,8 @@ impl<'b> Warp<'b> {
                     pc += 1;
                 } else {
                     self.pc = pc;
-                    if self.registers.is_some() {
-                        group_registers::touch(self, inst, mask);
+                    if let Some(rows) = &self.env.product_rows {
+                        (rows.touch)(self, inst, mask);
                     }
                     match (inst.run)(self, inst, mask) {
                         Next::Step => pc += 1,

@@ -219,8 +219,8 @@ pub trait MemoryEvents: Sync {
     /// A thread has made a barrier object, which begins a life.
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace);
     /// A thread arrives at an object, and releases what it knows to those who pass this phase;
-    /// a relaxed arrival (not `releases`) what a fence before it has left. An arrival that names the
-    /// cluster's scope (`far`) is for waits that do so, too, if it comes from another block.
+    /// a relaxed arrival (not `releases`) what a fence before it has left. An arrival that names
+    /// the cluster's scope (`far`) is for waits that do so, too, if it comes from another block.
     fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool);
     /// The object's phase is over: all have arrived, and all bytes.
     fn object_turns(&self, object: ObjectPlace);
@@ -235,8 +235,8 @@ pub trait MemoryEvents: Sync {
     /// Lanes order their proxies: what is behind them in the generic one comes before what comes in
     /// the asynchronous one.
     fn proxy_fence(&self, lanes: Lanes, proxies: Proxies);
-    /// Lanes release to the proxy of tensor maps what they know, or acquire for it what was released
-    /// (`fence.proxy.tensormap`).
+    /// Lanes release to the proxy of tensor maps what they know, or acquire for it what was
+    /// released (`fence.proxy.tensormap`).
     fn map_fence(&self, lanes: Lanes, acquires: bool);
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).

@@ -96,7 +96,6 @@ mod events;
 mod grade;
 mod grids;
 mod lanes;
-mod lives;
 mod locations;
 mod objects;
 mod pair;

@@ -150,8 +150,8 @@ impl Group<'_> {
         }
         thread.known.knows(before.block, number, before.epoch)
             || met.is_some_and(|met| met.knows(before.block, number, before.epoch))
-            // Waits of the block's scope hand buffers back between blocks in every library: what was
-            // only read has been read.
+            // Waits of the block's scope hand buffers back between blocks in every library: what
+            // was only read has been read.
             || !before.is(Access::WRITE) && thread.has_not_heard(before.block, number, before.epoch)
     }
 

@@ -12,8 +12,8 @@ use crate::interp::{MachineModule, Program, SharedVariable};
 use device_code::ptx;
 use sim_races::{Grade, Inexact, Kind, Race, Remedy, Scope, Side};
 
-/// In the flags of a side, as the trace has them: the thread ends there, and the shared memory of its
-/// block with it.
+/// In the flags of a side, as the trace has them: the thread ends there, and the shared memory of
+/// its block with it.
 const ENDS: u32 = 4;
 
 /// Races of a grid that are told one by one.

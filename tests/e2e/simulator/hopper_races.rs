@@ -147,7 +147,7 @@ fn each_kind_is_found_with_its_lines_and_its_twin_is_silent() {
 #[test]
 fn the_text_names_registers_and_the_end_of_a_block() {
     let Some(program) = compiled(RACES) else { return };
-    let (mut streamsan, _) = command(&program, &["--format=full"], &["racy", "sums_early", "left"]);
+    let (mut streamsan, _) = command(&program, &[], &["racy", "sums_early", "left"]);
     let err = run::end(&mut streamsan).err;
     for said in [
         "reads a register of a product",

@@ -97,7 +97,8 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             }
         });
     }
-    // PTX ISA, "membar/fence": such a fence is part of a release or an acquire pattern, as others are.
+    // PTX ISA, "membar/fence": such a fence is part of a release or an acquire pattern, as others
+    // are.
     if scope & MAPS_RELEASE != 0 {
         w.tell_lanes(mask, |events, lanes| {
             events.map_fence(lanes, false);

@@ -224,8 +224,6 @@ fn from_registers(w: &Warp<'_>, slots: &[Slot], factor: GroupFactor, inner: usiz
 /// before are added.
 #[inline(never)]
 pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let keep = w.pred(operands::MultiplyGroup::of(i).keep()) & mask != 0;
-    group_registers::issue(w, i, keep);
     match product(w, operands::MultiplyGroup::of(i), mask) {
         Ok(()) => Next::Step,
         Err(kind) => w.fail(kind, mask),
@@ -238,6 +236,8 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
     let (to, rest) = slots.split_at(form.sums());
     let (first, second) = rest.split_at(if form.registers { 4 } else { 1 });
+    let keep = w.pred(i.keep()) & mask != 0;
+    group_registers::issue(w, (to, if form.registers { first } else { &[] }), keep);
     let terms = if form.sparse.is_some() { 2 * inner } else { inner };
     let number = number_of(w, true);
     let issuer = (lane, number);
@@ -256,7 +256,6 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     if form.negate[0] != form.negate[1] {
         a.iter_mut().for_each(|value| *value = -*value);
     }
-    let keep = w.pred(i.keep()) & mask != 0;
     let per_register = 4 / form.sum.size() as usize;
     for (register, &slot) in to.iter().enumerate() {
         for l in 0..LANES {

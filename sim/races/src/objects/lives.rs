@@ -2,10 +2,10 @@
 //! barrier objects are known to the cluster until its last thread ends. Owns what that takes beside
 //! clocks; what orders accesses with each other is elsewhere.
 //!
-//! Whoever goes on behind a barrier of the cluster knows that the others have come to it, also where
-//! their arrival was relaxed and releases nothing of what they have written (PTX ISA,
-//! "barrier.cluster"). That is enough for a block to end, and, behind `fence.mbarrier_init`, for its
-//! barrier objects to be used.
+//! Whoever goes on behind a barrier of the cluster knows that the others have come to it, also
+//! where their arrival was relaxed and releases nothing of what they have written (PTX ISA,
+//! "barrier.cluster"). That is enough for a block to end, and, behind `fence.mbarrier_init`, for
+//! its barrier objects to be used.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ impl Lives {
 }
 
 impl State {
-    /// Whether an access is one of another block's shared memory that lives no more, or of a barrier
-    /// object there that nobody may know yet. The first is told and leaves no trace.
+    /// Whether an access is one of another block's shared memory that lives no more, or of a
+    /// barrier object there that nobody may know yet. The first is told and leaves no trace.
     pub(crate) fn is_beyond_life(&mut self, access: &WarpAccess<'_>) -> bool {
         let Memory::Shared(owner) = access.memory else { return false };
         if owner == access.block || self.clusters.is_empty() {
@@ -143,7 +143,8 @@ impl State {
                 }
             };
             if let Some(lane) = lanes(access.lanes).find(|&lane| !over(lane)) {
-                // Arrivals at objects, and what the hardware carries out, may find the memory there.
+                // Arrivals at objects, and what the hardware carries out, may find the memory
+                // there.
                 let doubtful = access.is(Access::BULK) || objects.has((Memory::Shared(owner), address & !7));
                 let grade = if doubtful { Grade::Likely } else { Grade::Certain };
                 let (sides, shared, remedy) = ([side(access, lane), end], Some(owner), Remedy::BlockStays);
