@@ -426,8 +426,8 @@ impl<'b> Warp<'b> {
                     pc += 1;
                 } else {
                     self.pc = pc;
-                    if let Some(rows) = &self.env.product_rows {
-                        (rows.touch)(self, inst, mask);
+                    if let Some(touch) = self.env.touch {
+                        touch(self, inst, mask);
                     }
                     match (inst.run)(self, inst, mask) {
                         Next::Step => pc += 1,

@@ -12,9 +12,9 @@ use crate::events::{
 };
 use crate::grade::Grade;
 use crate::grids::Grids;
+use crate::lives::Lives;
 use crate::locations::Location;
 use crate::objects::Objects;
-use crate::objects::lives::Lives;
 use crate::records::{Habits, Race, Records, Remedy, Side};
 use crate::shadow::{Access, Shadow};
 use crate::sources::Sources;

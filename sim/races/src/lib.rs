@@ -95,7 +95,7 @@ mod detector;
 mod events;
 mod grade;
 mod grids;
-mod lanes;
+mod lives;
 mod locations;
 mod objects;
 mod pair;

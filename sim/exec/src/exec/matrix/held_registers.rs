@@ -1,8 +1,6 @@
 //! What registers of products of warp groups hold, for those who look for races. Owns the state of
 //! a warp and what is known of a program; `group_registers` says what instructions do to it.
 
-use crate::program::InstFn;
-
 /// A copy between rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copied {
@@ -22,10 +20,9 @@ pub(crate) struct Touched {
 }
 
 /// What each instruction of a program does to the rows of products.
+#[derive(Debug)]
 pub(crate) struct ProductRows {
     pub(crate) by_instruction: Vec<Option<Box<Touched>>>,
-    /// Is called before each instruction is executed.
-    pub(crate) touch: InstFn,
 }
 
 /// Where a value was written that no product has made.

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 
 use crate::exec::matrix::group_product::GroupForm;
-use crate::exec::matrix::group_registers::touch;
 use crate::exec::matrix::held_registers::{Copied, ProductRows, Touched};
 use crate::operations::Role;
 use crate::operations::operands::MultiplyGroup;
@@ -92,6 +91,6 @@ impl ProductRows {
             (!none).then(|| Box::new(touched))
         };
         let by_instruction = program.code.iter().zip(copies).map(touched).collect();
-        Some(ProductRows { by_instruction, touch })
+        Some(ProductRows { by_instruction })
     }
 }

@@ -1,8 +1,6 @@
 //! Barrier objects by phase, and the bulk operations that report to them or are waited for in
 //! groups. Owns which phase an operation was done in; knows no shadow.
 
-pub(crate) mod lives;
-
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
