@@ -143,6 +143,7 @@ mod tests {
             kind,
             scope: InsideScope::Weak,
             asynchronous: false,
+            ends: false,
             block: [0; 3],
             thread: Some([thread, 0, 0]),
         }

@@ -89,7 +89,7 @@ disarm! {
     Finding: origin, ranges, programs, doubts, access, previous, allocation, previous_allocation, synchronisation, in_kernel, stale, scene;
         cause, own_cause, identity, fingerprint, standing, hazard, kind, confidence, weakness, established, latent, host, internal, count, pid, processes, occurrences,
         from, to;
-    InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches, two_grids;
+    InKernel: shared, variable, graph; grade, code, threads, address, grid, block, launches, two_grids, registers;
     StaleMemory: place, now, instantiated; ;
     SharedArray: name; offset, size, byte;
     Breach: text, rule, origin, ranges, programs, side;

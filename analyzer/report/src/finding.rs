@@ -252,6 +252,9 @@ pub struct ThreadPlace {
     pub scope: Option<KernelScope>,
     /// The access is a copy behind the back of the thread (`cp.async`).
     pub asynchronous: bool,
+    /// It is no access: the thread ends, and the shared memory of its block with it.
+    #[serde(default)]
+    pub ends: bool,
 }
 
 /// The shared memory of a race.
@@ -293,6 +296,9 @@ pub struct InKernel {
     /// The threads are of two grids, of which a kernel launched one or both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub two_grids: bool,
+    /// It is in the registers of a thread, which a product of its warp group uses.
+    #[serde(default)]
+    pub registers: bool,
 }
 
 /// What a finding about a graph that names ended memory has beside races.

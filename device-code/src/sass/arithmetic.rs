@@ -186,8 +186,8 @@ pub enum Arithmetic {
         /// One half is converted only.
         merge: bool,
     },
-    /// Two numbers as ones of eight bits, clamped to what is finite: singles a (high) and b, or with
-    /// `halves` the halves of a. Above them the low half of the last source (from sm_90).
+    /// Two numbers as ones of eight bits, clamped to what is finite: singles a (high) and b, or
+    /// with `halves` the halves of a. Above them the low half of the last source (from sm_90).
     PackEight {
         /// The result is E5M2, else E4M3.
         e5m2: bool,
@@ -325,9 +325,9 @@ pub enum Arithmetic {
         /// src\[3\], that says which half.
         sparse: Option<u8>,
     },
-    /// Product of a (64 rows) and b (`n` columns), added to c over a warp group, which goes on while
-    /// it is made. HGMMA, IGMMA, QGMMA, BGMMA. a is four registers, or a pair of uniform ones with
-    /// the matrix's descriptor, as b is; c counts where psrc\[0\] holds.
+    /// Product of a (64 rows) and b (`n` columns), added to c over a warp group, which goes on
+    /// while it is made. HGMMA, IGMMA, QGMMA, BGMMA. a is four registers, or a pair of uniform ones
+    /// with the matrix's descriptor, as b is; c counts where psrc\[0\] holds.
     GroupMma {
         /// Columns: 8 to 256.
         n: u16,

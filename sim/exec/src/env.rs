@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use sim_races::MemoryEvents;
 
 use crate::device_work::DeviceWorkState;
+use crate::exec::matrix::held_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::{Opening, Overlap};
 use crate::interface::{Device, Launch};
-use crate::program::{Kernel, LANES, NativeEntries, Program, Row};
+use crate::program::{InstFn, Kernel, LANES, NativeEntries, Program, Row};
 
 /// Bytes of shared memory that the system keeps of each block (CUDA C++ Programming Guide, "Compute
 /// Capability 8.x": 1 KB per thread block).
@@ -60,6 +61,10 @@ pub struct Env<'b> {
     pub(crate) orders: bool,
     /// Who is told of everything that matters for races inside the launch.
     pub(crate) events: Option<&'b dyn MemoryEvents>,
+    /// For them: which rows products of warp groups use.
+    pub(crate) product_rows: Option<ProductRows>,
+    /// Is called before each instruction then.
+    pub(crate) touch: Option<InstFn>,
     /// Where a block's shared memory is that the system keeps, behind its own: empty where the code
     /// does not ask for it.
     pub(crate) reserved_shared: Range<u32>,

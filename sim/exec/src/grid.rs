@@ -10,12 +10,14 @@ use super::block::Progress;
 use super::cluster::Cluster;
 use super::env::{Env, reserved_middle, reserved_shared};
 use crate::device_work::DeviceWorkState;
+use crate::exec::matrix::group_registers;
+use crate::exec::matrix::held_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::Opening;
 use crate::interface::Compile;
 use crate::interface::{Device, Fault, FaultKind, Launch};
 use crate::launch_constants::{self, Clusters, Memories};
-use crate::program::{Kernel, LANES, NativeEntries, Program};
+use crate::program::{InstFn, Kernel, LANES, NativeEntries, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
 /// one must not hang.
@@ -167,6 +169,7 @@ pub fn run(
     };
     let bank0 = launch_constants::bank0(program, launch, Clusters { size: cluster, explicit }, memory);
     let overlap = device.overlap();
+    let product_rows = device.memory_events().and_then(|_| ProductRows::of(program));
     let env = Env {
         device,
         program,
@@ -178,6 +181,8 @@ pub fn run(
         observing: device.observing() || device.memory_events().is_some(),
         orders: device.observing() && program.order.device && members == 1,
         events: device.memory_events(),
+        touch: product_rows.as_ref().map(|_| group_registers::touch as InstFn),
+        product_rows,
         reserved_shared,
         lane_local,
         cluster,

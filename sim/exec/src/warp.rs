@@ -17,6 +17,7 @@ use sim_races::{Lanes, MemoryEvents};
 use crate::block::BlockState;
 use crate::bulk_work::object::Vain;
 use crate::env::Env;
+use crate::exec::matrix::held_registers::GroupRegisters;
 use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
@@ -96,6 +97,10 @@ pub struct Warp<'b> {
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
     pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
+    /// The operation on memory that is executed is a part of that bulk operation.
+    pub(crate) bulk: Option<u64>,
+    /// What registers of products of its warp group hold, for those who look for races.
+    pub(crate) registers: Option<Box<GroupRegisters>>,
     /// What native code keeps for this warp; it has not seen it since the warp was started if it is
     /// not `known`.
     pub native: Option<Box<dyn Any>>,
@@ -152,6 +157,8 @@ impl<'b> Warp<'b> {
             awaits_grids: false,
             storing: None,
             last_stored: None,
+            bulk: None,
+            registers: None,
             native: None,
             native_known: false,
         };
@@ -170,6 +177,7 @@ impl<'b> Warp<'b> {
         self.native_known = false;
         (self.parked, self.resumed, self.arrivals) = (None, false, Arrivals::default());
         (self.fault, self.vain) = (None, Vain::default());
+        self.registers = self.env.product_rows.as_ref().map(|_| Box::default());
         self.set_frame();
         // The return address of a kernel: no instruction.
         self.rows[0] = Row([u64::from(u32::MAX); LANES]);
@@ -301,7 +309,8 @@ impl<'b> Warp<'b> {
             }
         }
         let (index, alive) = (self.index as usize, self.alive);
-        self.tell_lanes(mask, |events, lanes| events.exits(lanes));
+        let site = self.pc;
+        self.tell_lanes(mask, |events, lanes| events.exits(lanes, site));
         let completed = self.block().lanes_left(index, alive);
         for number in (0..u32::BITS as u8).filter(|number| completed >> number & 1 != 0) {
             let whole = self.block().is_of_all(number);
@@ -417,6 +426,9 @@ impl<'b> Warp<'b> {
                     pc += 1;
                 } else {
                     self.pc = pc;
+                    if let Some(touch) = self.env.touch {
+                        touch(self, inst, mask);
+                    }
                     match (inst.run)(self, inst, mask) {
                         Next::Step => pc += 1,
                         Next::Jumped => {

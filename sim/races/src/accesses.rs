@@ -46,6 +46,9 @@ impl State {
             return;
         }
         self.events += 1;
+        if self.is_beyond_life(access) {
+            return;
+        }
         let mut plain = *access;
         if access.asynchronous && access.kind == Kind::Read {
             // The target is asynchronous; the source is read from now on, until the wait.
@@ -153,6 +156,7 @@ impl State {
             object: false,
             compares: false,
             bulk: None,
+            map: false,
         });
         self.judged = false;
     }
@@ -186,6 +190,8 @@ impl State {
         if let (Some((order, scope)), Some(location)) = (strong, known)
             && access.kind != Kind::Write
             && !(access.object && objects.has(place))
+            // The thread learns nothing of what another proxy reads for it.
+            && access.bulk.is_none()
         {
             let released = location.released_to(scope, this_block, block.cluster);
             if released.iter().any(Option::is_some) {
@@ -258,7 +264,9 @@ impl State {
                 objects,
                 grids,
                 shared: shared.is_some(),
-                object: access.object,
+                // What machine code has of the proxy of tensor maps is not told.
+                object: access.object || access.map && self.reading.machine,
+                map: access.map,
             };
             let event = self.events;
             let judged = self.judged;
@@ -364,6 +372,10 @@ impl State {
     fn publish(&mut self, access: &WarpAccess<'_>, place: (Memory, u64), mask: u32, strong: Option<(Order, Scope)>) {
         // Those objects release by phase.
         if access.object && self.objects.has(place) {
+            return;
+        }
+        // Reductions go on with what others have released, and release nothing.
+        if access.bulk.is_some() && access.kind == Kind::Atomic {
             return;
         }
         self.has_objects |= access.object;

@@ -16,12 +16,24 @@ pub(crate) const ENDED: u64 = u64::MAX - 1;
 /// Added to a thread's number in its block: what is carried out behind its back.
 pub(crate) const AGENT: u32 = 1 << 10;
 
-/// Added to a number of a thread or its agent: what of it a fence has made known to the
-/// asynchronous proxy, in shared memory and in global memory.
-const TO_PROXY: [u32; 2] = [1 << 11, 1 << 12];
+/// What fences have made known of accesses of the generic proxy, and to which proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fenced {
+    /// To the asynchronous one, in shared memory.
+    Shared,
+    /// To the asynchronous one, in global memory.
+    Global,
+    /// Released to that of tensor maps: nobody there knows of it yet.
+    ToMaps,
+    /// To that of tensor maps.
+    Maps,
+}
+
+/// Added to a number of a thread or its agent: what of it a fence has made known, by [`Fenced`].
+const TO_PROXY: [u32; 4] = [1 << 11, 1 << 12, 1 << 30, 1 << 31];
 
 /// The same of [`ALL`].
-const ALL_TO_PROXY: [u32; 2] = [u32::MAX - 1, u32::MAX - 2];
+const ALL_TO_PROXY: [u32; 4] = [u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4];
 
 /// Marks a barrier object, whose number is in the bits above: an epoch is a phase of it, with the
 /// operations that have reported to it then.
@@ -72,21 +84,36 @@ impl Known {
         self.find(thread | AGENT, block).is_some_and(|known| known >= epoch)
     }
 
-    /// Whether an epoch of a thread, or with [`AGENT`] of its copies, is known to the asynchronous
-    /// proxy in shared (else global) memory. Of [`ALL`]: of every thread.
-    pub(crate) fn to_proxy(&self, block: u32, thread: u32, epoch: u64, shared: bool) -> bool {
-        let which = usize::from(!shared);
+    /// Whether fences have made an epoch of a thread, or with [`AGENT`] of its copies, known. Of
+    /// [`ALL`]: of every thread.
+    pub(crate) fn to_proxy(&self, block: u32, thread: u32, epoch: u64, fenced: Fenced) -> bool {
+        let which = fenced as usize;
         let of_all = thread < AGENT || thread == ALL;
         of_all && self.find(ALL_TO_PROXY[which], block).is_some_and(|known| known >= epoch)
             || thread != ALL && self.find(thread | TO_PROXY[which], block).is_some_and(|known| known >= epoch)
     }
 
-    /// What a fence between the proxies makes known to the asynchronous one.
-    pub(crate) fn fenced(&self, shared: bool) -> Vec<Span> {
-        let which = usize::from(!shared);
+    /// What a fence between the proxies makes known.
+    pub(crate) fn fenced(&self, fenced: Fenced) -> Vec<Span> {
+        let which = fenced as usize;
         let of = |span: &Span| match span.thread {
             ALL => Some(Span { thread: ALL_TO_PROXY[which], ..*span }),
             thread if thread < TO_PROXY[0] => Some(Span { thread: thread | TO_PROXY[which], ..*span }),
+            _ => None,
+        };
+        self.0.iter().filter_map(of).collect()
+    }
+
+    /// What a fence that acquires for the proxy of tensor maps makes known to it: what others have
+    /// released to it.
+    pub(crate) fn acquired_for_maps(&self) -> Vec<Span> {
+        let [.., released, acquired] = TO_PROXY;
+        let [.., all_released, all_acquired] = ALL_TO_PROXY;
+        let of = |span: &Span| match span.thread {
+            thread if thread == all_released => Some(Span { thread: all_acquired, ..*span }),
+            thread if thread & (released | acquired) == released => {
+                Some(Span { thread: thread ^ (released | acquired), ..*span })
+            }
             _ => None,
         };
         self.0.iter().filter_map(of).collect()

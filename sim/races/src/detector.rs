@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::accesses::OBJECT;
-use crate::clock::{Known, Snapshot, union};
-use crate::events::{LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, Scope, ThreadOf, WarpAccess};
+use crate::clock::{Known, Snapshot, join, union};
+use crate::events::{
+    LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, ThreadOf, WarpAccess,
+};
+use crate::grade::Grade;
 use crate::grids::Grids;
+use crate::lives::Lives;
 use crate::locations::Location;
 use crate::objects::Objects;
-use crate::records::{Habits, Race, Records};
+use crate::records::{Habits, Race, Records, Remedy, Side};
 use crate::shadow::{Access, Shadow};
 use crate::sources::Sources;
 use crate::threads::{Block, threads};
@@ -43,8 +47,19 @@ pub struct Inexact {
     pub unsaid: u64,
 }
 
-/// What barriers beyond a block have got, by the phase.
-type Phases = FxHashMap<u64, (Vec<Snapshot>, Option<Arc<Known>>)>;
+/// What a barrier beyond a block has got in a phase.
+#[derive(Default)]
+struct Phase {
+    given: Vec<Snapshot>,
+    whole: Option<Arc<Known>>,
+    /// Of those whose arrival was relaxed, and gives no clock.
+    come: Vec<Snapshot>,
+    /// Of all that have come.
+    all: Option<Arc<Known>>,
+}
+
+/// The same by the phase.
+type Phases = FxHashMap<u64, Phase>;
 
 #[derive(Default)]
 pub(crate) struct State {
@@ -58,6 +73,7 @@ pub(crate) struct State {
     pub(crate) objects: Objects,
     pub(crate) grids: Grids,
     pub(crate) sources: Sources,
+    pub(crate) lives: Lives,
     /// What is told now was judged when it began.
     pub(crate) judged: bool,
     pub(crate) records: Records,
@@ -139,6 +155,7 @@ impl MemoryEvents for Detector {
 
     fn block_ends(&self, block: u32) {
         let mut state = self.state();
+        state.block_leaves(block);
         state.blocks.remove(&block);
         state.objects.block_ends(block);
         state.sources.block_ends(block);
@@ -151,20 +168,21 @@ impl MemoryEvents for Detector {
         }
     }
 
-    fn exits(&self, lanes: Lanes) {
+    fn exits(&self, lanes: Lanes, site: u32) {
         let mut state = self.state();
-        let State { blocks, meetings, clusters, .. } = &mut *state;
+        let State { blocks, meetings, clusters, lives, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
         if !clusters.is_empty() {
+            lives.exits(lanes, site);
             // The cluster's barrier waits for threads that have not ended only.
             let phases = meetings.entry((Meeting::Cluster, block.cluster)).or_default();
             for at in threads(lanes.warp, lanes.mask) {
                 let next = block.phase(Meeting::Cluster, at) + 1;
-                phases.entry(next).or_default().0.push(block.snapshot(at));
+                phases.entry(next).or_default().given.push(block.snapshot(at));
             }
         }
         if let Some((phase, snapshot)) = block.exits(lanes) {
-            meetings.entry((Meeting::Grid, 0)).or_default().entry(phase).or_default().0.push(snapshot);
+            meetings.entry((Meeting::Grid, 0)).or_default().entry(phase).or_default().given.push(snapshot);
         }
     }
 
@@ -211,13 +229,20 @@ impl MemoryEvents for Detector {
         let of = if meeting == Meeting::Cluster { block.cluster } else { 0 };
         let phases = meetings.entry((meeting, of)).or_default();
         for (phase, snapshot) in block.meeting_arrives(meeting, lanes, releases) {
-            phases.entry(phase).or_default().0.push(snapshot);
+            phases.entry(phase).or_default().given.push(snapshot);
+        }
+        if meeting == Meeting::Cluster && !releases {
+            for at in threads(lanes.warp, lanes.mask) {
+                let phase = block.phase(meeting, at);
+                phases.entry(phase).or_default().come.push(block.snapshot(at));
+                block.threads[at].released();
+            }
         }
     }
 
     fn meeting_passes(&self, meeting: Meeting, lanes: Lanes) {
         let mut state = self.state();
-        let State { blocks, meetings, .. } = &mut *state;
+        let State { blocks, meetings, lives, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&lanes.block) else { return };
         let of = if meeting == Meeting::Cluster { block.cluster } else { 0 };
         let phases = meetings.entry((meeting, of)).or_default();
@@ -225,9 +250,13 @@ impl MemoryEvents for Detector {
             let phase = block.phase(meeting, at);
             // Who passes a phase has left those before it behind, with everybody else.
             phases.retain(|&number, _| number >= phase);
-            let (parts, whole) = phases.entry(phase).or_default();
-            let whole = whole.get_or_insert_with(|| union(parts));
+            let Phase { given, whole, come, all } = phases.entry(phase).or_default();
+            let whole = whole.get_or_insert_with(|| union(given));
             block.meeting_passes(at, whole);
+            if meeting == Meeting::Cluster {
+                let all = all.get_or_insert_with(|| join(whole, &union(come)));
+                lives.has_met(lanes.block, all);
+            }
         }
     }
 
@@ -272,7 +301,7 @@ impl MemoryEvents for Detector {
             let mut known = Known::default();
             known.learn(vec![block.copies_so_far(at)]);
             if objects.has((memory, addresses[at % LANES])) {
-                objects.arrives((memory, addresses[at % LANES]), &Arc::new(known));
+                objects.arrives((memory, addresses[at % LANES]), &Arc::new(known), false);
                 continue;
             }
             let location = locations.entry((memory, addresses[at % LANES])).or_default();
@@ -282,19 +311,22 @@ impl MemoryEvents for Detector {
     }
 
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace) {
-        self.state().objects.begins(thread, object);
+        let mut state = self.state();
+        state.objects.begins(thread, object);
+        state.lives.begins(object);
     }
 
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool) {
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool) {
         let mut state = self.state();
         let State { blocks, objects, .. } = &mut *state;
         let Some(block) = blocks.get_mut(&thread.block) else { return };
         let at = thread.thread as usize;
+        let far = far && reach_of(thread, object) == Scope::Cluster;
         if releases {
-            objects.arrives(object, &Arc::new(block.snapshot(at).clock()));
+            objects.arrives(object, &Arc::new(block.snapshot(at).clock()), far);
             block.threads[at].released();
         } else if let Some(left) = block.threads[at].fenced(reach_of(thread, object)) {
-            objects.arrives(object, &Arc::new(left.clock()));
+            objects.arrives(object, &Arc::new(left.clock()), far);
         }
     }
 
@@ -302,13 +334,18 @@ impl MemoryEvents for Detector {
         self.state().objects.turns(object);
     }
 
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool) {
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool) {
         let mut state = self.state();
         let State { blocks, objects, .. } = &mut *state;
-        let known = objects.passed(object);
+        let [known, beyond] = objects.passed(object);
         let Some(block) = blocks.get_mut(&thread.block) else { return };
+        // A fence behind a relaxed wait has a scope of its own.
+        let known = if far || !acquires { join(&known, &beyond) } else { known };
         if acquires {
             block.learns(thread.thread as usize, &known);
+            if !far && !beyond.is_empty() {
+                block.threads[thread.thread as usize].misses(&beyond);
+            }
         } else {
             let mut met = [None, None, None];
             met[reach_of(thread, object) as usize] = Some(known);
@@ -334,12 +371,37 @@ impl MemoryEvents for Detector {
         });
     }
 
+    fn map_fence(&self, lanes: Lanes, acquires: bool) {
+        self.block(lanes.block, |block| {
+            threads(lanes.warp, lanes.mask).for_each(|at| block.map_fence(at, acquires));
+        });
+    }
+
+    fn uses_register(&self, used: &RegisterUse) {
+        let mut state = self.state();
+        state.events += 1;
+        let ThreadOf { block, thread } = used.thread;
+        let side =
+            |(site, kind), asynchronous| Side { site, kind, scope: None, asynchronous, block, thread: Some(thread) };
+        let remedy = if used.fence { Remedy::RegisterFence } else { Remedy::AwaitProduct };
+        let sides = [side(used.product, true), side(used.other, false)];
+        // The PTX has it so; what the source has is not known: see `Grade`.
+        let race = Race { sides, shared: Some(block), address: 0, grade: Grade::Likely, remedy, count: 0 };
+        let event = state.events;
+        state.records.add(race, true, event);
+    }
+
     fn init_fence(&self, lanes: Lanes) {
         let mut state = self.state();
-        let State { objects, shadows, .. } = &mut *state;
+        let State { objects, shadows, lives, .. } = &mut *state;
         for at in threads(lanes.warp, lanes.mask) {
             for (memory, address) in objects.take_begun((lanes.block, at as u32)) {
                 if let Some(shadow) = shadows.get_mut(&memory) {
+                    shadow.update(address, 1 << OBJECT, |_, history| {
+                        if let Some(init) = history.iter().rfind(|init| init.is(Access::WRITE)) {
+                            lives.known_to_cluster((memory, address), init);
+                        }
+                    });
                     shadow.forget(address, 1 << OBJECT);
                 }
             }

@@ -108,6 +108,8 @@ pub struct WarpAccess<'a> {
     /// It is a part of that bulk operation, which the asynchronous proxy carries out: see
     /// [`MemoryEvents::bulk_completes`].
     pub bulk: Option<u64>,
+    /// That operation reads a tensor map, through a proxy of its own.
+    pub map: bool,
 }
 
 /// Lanes of a warp.
@@ -167,14 +169,28 @@ pub enum Stream {
     Tail,
 }
 
+/// A thread touches a register that a product of its warp group uses.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterUse {
+    /// The thread.
+    pub thread: ThreadOf,
+    /// The product's instruction, and what it does with the register.
+    pub product: (u32, Kind),
+    /// The same of the thread's own instruction.
+    pub other: (u32, Kind),
+    /// What is missing is a fence of the registers behind the thread's instruction; else a wait for
+    /// the product before it.
+    pub fence: bool,
+}
+
 /// Told of everything that a launch does to memory and to the order of accesses.
 pub trait MemoryEvents: Sync {
     /// A block begins, with its threads and the linear number of its cluster.
     fn block_starts(&self, block: u32, threads: u32, cluster: u32);
     /// All threads of a block have ended.
     fn block_ends(&self, block: u32);
-    /// Lanes have ended.
-    fn exits(&self, lanes: Lanes);
+    /// Lanes have ended, at an instruction.
+    fn exits(&self, lanes: Lanes, site: u32);
     /// Lanes access memory. Writes and atomic operations are told before they are carried out.
     fn access(&self, access: &WarpAccess<'_>);
     /// A fence of both directions, sequentially consistent (`sc`) or not.
@@ -205,13 +221,15 @@ pub trait MemoryEvents: Sync {
     /// A thread has made a barrier object, which begins a life.
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace);
     /// A thread arrives at an object, and releases what it knows to those who pass this phase;
-    /// a relaxed arrival (not `releases`) what a fence before it has left.
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool);
+    /// a relaxed arrival (not `releases`) what a fence before it has left. An arrival that names
+    /// the cluster's scope (`far`) is for waits that do so, too, if it comes from another block.
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool);
     /// The object's phase is over: all have arrived, and all bytes.
     fn object_turns(&self, object: ObjectPlace);
     /// A thread has seen that the object's last phase is over. After a relaxed wait (not
-    /// `acquires`) it knows what was released behind its next fence only.
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool);
+    /// `acquires`) it knows what was released behind its next fence only. The wait may be of the
+    /// block's scope (not `far`).
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool);
     /// A bulk operation is done: the object has got its bytes in the phase that it is in.
     fn bulk_completes(&self, operation: u64, object: ObjectPlace);
     /// A thread has waited for a bulk operation of its own, which is in a group.
@@ -219,9 +237,14 @@ pub trait MemoryEvents: Sync {
     /// Lanes order their proxies: what is behind them in the generic one comes before what comes in
     /// the asynchronous one.
     fn proxy_fence(&self, lanes: Lanes, proxies: Proxies);
+    /// Lanes release to the proxy of tensor maps what they know, or acquire for it what was
+    /// released (`fence.proxy.tensormap`).
+    fn map_fence(&self, lanes: Lanes, acquires: bool);
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).
     fn init_fence(&self, lanes: Lanes);
+    /// A thread touches a register that a product uses.
+    fn uses_register(&self, _used: &RegisterUse) {}
     /// A thread launches a grid.
     fn launches(&self, _thread: ThreadOf, _stream: Stream) {}
     /// A thread of a block makes an event of the device runtime: launches of its grid may wait for

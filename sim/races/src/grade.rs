@@ -37,6 +37,8 @@ pub(crate) struct Evidence {
     pub(crate) flag_like: bool,
     /// Both write, and nothing is missing but a fence between the proxies.
     pub(crate) proxies_write: bool,
+    /// Nothing is missing but that a wait at a barrier object acquires for the cluster.
+    pub(crate) narrow_wait: bool,
 }
 
 /// The grade of a race of an atomic operation with a plain read that an atomic operation of the
@@ -66,9 +68,10 @@ impl Evidence {
             // buffer that is written through one proxy, then the other, which libraries do without
             // a fence.
             Grade::Possible
-        } else if self.is_volatile {
+        } else if self.is_volatile || self.narrow_wait {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the
-            // other block has written plainly may come at any time.
+            // other block has written plainly may come at any time. Or a wait of the scope that it
+            // has where none is written, which libraries use between blocks.
             Grade::Likely
         } else {
             Grade::Certain

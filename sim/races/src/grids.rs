@@ -19,7 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::clock::{ALL, ENDED, Known, Span, join};
 use crate::detector::{Detector, State};
 use crate::events::{
-    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, Scope, Stream, ThreadOf, WarpAccess,
+    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream, ThreadOf,
+    WarpAccess,
 };
 
 /// Bits of the numbers of bulk operations that one grid has.
@@ -212,8 +213,8 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.block_ends(self.first + block);
     }
 
-    fn exits(&self, lanes: Lanes) {
-        self.detector.exits(self.lanes(lanes));
+    fn exits(&self, lanes: Lanes, site: u32) {
+        self.detector.exits(self.lanes(lanes), self.sites + site);
     }
 
     fn access(&self, access: &WarpAccess<'_>) {
@@ -278,16 +279,16 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.object_begins(self.thread(thread), self.object(object));
     }
 
-    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool) {
-        self.detector.object_arrives(self.thread(thread), self.object(object), releases);
+    fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool) {
+        self.detector.object_arrives(self.thread(thread), self.object(object), releases, far);
     }
 
     fn object_turns(&self, object: ObjectPlace) {
         self.detector.object_turns(self.object(object));
     }
 
-    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool) {
-        self.detector.object_passes(self.thread(thread), self.object(object), acquires);
+    fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool) {
+        self.detector.object_passes(self.thread(thread), self.object(object), acquires, far);
     }
 
     fn bulk_completes(&self, operation: u64, object: ObjectPlace) {
@@ -302,8 +303,19 @@ impl MemoryEvents for GridEvents<'_> {
         self.detector.proxy_fence(self.lanes(lanes), proxies);
     }
 
+    fn map_fence(&self, lanes: Lanes, acquires: bool) {
+        self.detector.map_fence(self.lanes(lanes), acquires);
+    }
+
     fn init_fence(&self, lanes: Lanes) {
         self.detector.init_fence(self.lanes(lanes));
+    }
+
+    fn uses_register(&self, used: &RegisterUse) {
+        let site = |(site, kind)| (self.sites + site, kind);
+        let thread = self.thread(used.thread);
+        let used = RegisterUse { thread, product: site(used.product), other: site(used.other), ..*used };
+        self.detector.uses_register(&used);
     }
 
     fn launches(&self, thread: ThreadOf, stream: Stream) {

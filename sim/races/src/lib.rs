@@ -42,6 +42,14 @@
 //! need no such fence, nor do accesses of barrier objects, nor does what comes behind the end of an
 //! operation ("Completion of cp.async.bulk": an implicit fence).
 //!
+//! Reductions (`cp.reduce.async.bulk`) are relaxed operations of that proxy at the device's scope.
+//! Tensor maps are read through a proxy of their own, from the issue to the end of the operation: a
+//! write is before that where a fence has released it to that proxy and one has acquired it there,
+//! each anywhere on the way (PTX ISA, "membar/fence", `fence.proxy.tensormap`).
+//!
+//! Shared memory of a block of a cluster lives until the last thread of the block ends. What other
+//! blocks do there must come before (`lives`).
+//!
 //! A strong write is also before whatever follows a strong read that reads it, or that reads what
 //! read-modify-writes have made of it ("Observation Order"); what its thread did before it is not.
 //!
@@ -77,10 +85,12 @@
 //! - Bytes of more than 48 unordered accesses: they are joined to accesses of whole blocks. Where
 //!   such a one says more than was there, a race with it is at most [`Grade::Possible`], and
 //!   [`Inexact`] counts it.
-//! - `fence.mbarrier_init` ends the history of the objects that its thread has initialised.
+//! - `fence.mbarrier_init` ends the history of the objects that its thread has initialised, but for
+//!   operations of other blocks, which must come behind a barrier of the cluster (`lives`).
 //! - The source of an asynchronous copy counts as read when the copy reports to a barrier object,
 //!   not when somebody has waited for that.
-//! - Arrivals at barrier objects reach whoever waits there, whatever their scope.
+//! - Arrivals at barrier objects reach whoever waits there, but for those that name the cluster's
+//!   scope and come from another block: a wait of the block's scope hears of reads only.
 //! - A release to the device is seen by an acquire of the cluster's scope whichever block made it.
 //! - What one instruction does in a single lane is one access, vectors too.
 
@@ -90,7 +100,7 @@ mod detector;
 mod events;
 mod grade;
 mod grids;
-mod lanes;
+mod lives;
 mod locations;
 mod objects;
 mod pair;
@@ -103,8 +113,8 @@ mod unwritten;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
-    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, Scope, Stream, Strength,
-    ThreadOf, WarpAccess,
+    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, RegisterUse, Scope,
+    Stream, Strength, ThreadOf, WarpAccess,
 };
 pub use grade::Grade;
 pub use grids::{GridEvents, LaunchPoint};

@@ -17,6 +17,9 @@ struct Object {
     coming: Arc<Known>,
     /// And in those before.
     over: Arc<Known>,
+    /// The same of arrivals that only waits of the cluster's scope hear.
+    far_coming: Arc<Known>,
+    far: Arc<Known>,
 }
 
 /// How far a bulk operation is.
@@ -53,7 +56,8 @@ impl Objects {
         let numbers = &mut self.numbers;
         self.objects.entry(place).or_insert_with(|| {
             *numbers += 1;
-            Object { number: *numbers, phase: 0, coming: Arc::default(), over: Arc::default() }
+            let [coming, over, far_coming, far] = <[Arc<Known>; 4]>::default();
+            Object { number: *numbers, phase: 0, coming, over, far_coming, far }
         })
     }
 
@@ -68,9 +72,10 @@ impl Objects {
         self.begun.remove(&thread).unwrap_or_default()
     }
 
-    pub(crate) fn arrives(&mut self, place: ObjectPlace, known: &Arc<Known>) {
+    pub(crate) fn arrives(&mut self, place: ObjectPlace, known: &Arc<Known>, far: bool) {
         let object = self.object(place);
-        object.coming = join(&object.coming, known);
+        let coming = if far { &mut object.far_coming } else { &mut object.coming };
+        *coming = join(coming, known);
     }
 
     pub(crate) fn turns(&mut self, place: ObjectPlace) {
@@ -80,12 +85,15 @@ impl Objects {
         let span = Span { thread: object(of.number), first: block, last: block, epoch: of.phase };
         Arc::make_mut(&mut over).learn(vec![span]);
         (of.over, of.coming) = (over, Arc::default());
+        of.far = join(&of.far, &std::mem::take(&mut of.far_coming));
         of.phase += 1;
     }
 
-    /// What those learn who see that the last phase is over.
-    pub(crate) fn passed(&mut self, place: ObjectPlace) -> Arc<Known> {
-        self.object(place).over.clone()
+    /// What those learn who see that the last phase is over, and what they learn besides if they
+    /// wait for the cluster.
+    pub(crate) fn passed(&mut self, place: ObjectPlace) -> [Arc<Known>; 2] {
+        let of = self.object(place);
+        [of.over.clone(), of.far.clone()]
     }
 
     pub(crate) fn completes(&mut self, operation: u64, place: ObjectPlace) {

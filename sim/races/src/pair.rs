@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::clock::{AGENT, ALL, Known};
+use crate::clock::{AGENT, ALL, Fenced, Known};
 use crate::events::{GROUPED, Kind, LANES, Scope};
 use crate::grade::Evidence;
 use crate::grids::Grids;
@@ -42,7 +42,7 @@ pub(crate) fn side(access: &Access, lane: u32) -> Side {
 pub(crate) fn is_guess(a: &Access, b: &Access) -> bool {
     let read =
         |access: &Access| kind_of(access) == Kind::Read && !access.is(Access::STRONG | Access::COPY | Access::BULK);
-    let atomic = |access: &Access| kind_of(access) == Kind::Atomic;
+    let atomic = |access: &Access| kind_of(access) == Kind::Atomic && !access.is(Access::BULK);
     read(a) && atomic(b) || read(b) && atomic(a)
 }
 
@@ -60,6 +60,8 @@ pub(crate) struct Group<'a> {
     pub(crate) shared: bool,
     /// It operates on a barrier object, which every proxy sees.
     pub(crate) object: bool,
+    /// Of a bulk operation: it reads a tensor map.
+    pub(crate) map: bool,
 }
 
 impl Group<'_> {
@@ -88,23 +90,28 @@ impl Group<'_> {
         }
     }
 
-    /// Whether the asynchronous proxy, which carries the access out, knows of a write of before.
+    /// Whether the proxy that carries a bulk operation out knows of a write of before.
     fn crosses(&self, lane: u32, before: &Access, other: u32) -> bool {
         if !self.access.is(Access::BULK) || !before.is(Access::WRITE) || before.is(Access::BULK) || self.object {
             return true;
         }
         let known = &self.block.threads[self.thread(lane)].known;
+        let fenced = match (self.map, self.shared) {
+            (true, _) => Fenced::Maps,
+            (_, true) => Fenced::Shared,
+            _ => Fenced::Global,
+        };
         if before.is_wide() {
-            return (before.block..=before.lanes).all(|block| known.to_proxy(block, ALL, before.epoch, self.shared));
+            return (before.block..=before.lanes).all(|block| known.to_proxy(block, ALL, before.epoch, fenced));
         }
         let number = u32::from(before.warp) * LANES as u32 + other;
         if !before.is(Access::COPY) {
-            return known.to_proxy(before.block, number, before.epoch, self.shared);
+            return known.to_proxy(before.block, number, before.epoch, fenced);
         }
         let same = before.block == self.access.block;
         let done = if same { self.block.done_at(number as usize, before.epoch) } else { None };
-        done.is_some_and(|epoch| known.to_proxy(before.block, number, epoch, self.shared))
-            || known.to_proxy(before.block, number | AGENT, before.epoch, self.shared)
+        done.is_some_and(|epoch| known.to_proxy(before.block, number, epoch, fenced))
+            || known.to_proxy(before.block, number | AGENT, before.epoch, fenced)
     }
 
     /// Whether a thread has an access of before behind it, of a thread of that access, and the
@@ -143,6 +150,19 @@ impl Group<'_> {
         }
         thread.known.knows(before.block, number, before.epoch)
             || met.is_some_and(|met| met.knows(before.block, number, before.epoch))
+            // Waits of the block's scope hand buffers back between blocks in every library: what
+            // was only read has been read.
+            || !before.is(Access::WRITE) && thread.has_not_heard(before.block, number, before.epoch)
+    }
+
+    /// Whether a thread would have an access of before behind it if its wait were of the cluster's
+    /// scope.
+    fn has_not_heard(&self, before: &Access, (lane, other): (u32, u32)) -> bool {
+        let number = u32::from(before.warp) * LANES as u32 + other;
+        let thread = &self.block.threads[self.thread(lane)];
+        !before.is_wide()
+            && !before.is(Access::COPY | Access::BULK)
+            && thread.has_not_heard(before.block, number, before.epoch)
     }
 
     /// Whether a thread has all accesses of whole blocks behind it.
@@ -297,6 +317,8 @@ impl Group<'_> {
         let copies = before.is(Access::COPY | Access::BULK) || now.is(Access::COPY | Access::BULK);
         let proxies_write = now.is(Access::BULK)
             && now.is(Access::WRITE)
+            // What a reduction adds to has to be known.
+            && !now.is(Access::READ)
             && !before.is(Access::BULK)
             && before.is(Access::WRITE)
             && self.comes_behind(lane, before, other, self.met.as_deref());
@@ -312,6 +334,7 @@ impl Group<'_> {
             flag_like: false,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
             proxies_write,
+            narrow_wait: self.has_not_heard(before, (lane, other)),
         }
     }
 
@@ -324,14 +347,16 @@ impl Group<'_> {
         } else if before.is(Access::BULK) {
             if before.epoch & GROUPED != 0 { Remedy::AwaitGroup } else { Remedy::AwaitPhase }
         } else if now.is(Access::BULK) && !before.is_wide() && self.comes_behind(lane, before, other, None) {
-            Remedy::ProxyFence
+            if self.map { Remedy::MapFence } else { Remedy::ProxyFence }
+        } else if self.has_not_heard(before, (lane, other)) {
+            Remedy::WiderWait
         } else if now.is(Access::BULK) && !before.is(Access::WRITE) {
             Remedy::AwaitUsers
         } else if now.is(Access::COPY) || before.is(Access::COPY) {
             Remedy::AwaitCopy
         } else if both(Access::STRONG) && !evidence.flag_like {
             Remedy::WiderScope
-        } else if now.is(Access::STRONG) != before.is(Access::STRONG) {
+        } else if now.is(Access::STRONG) != before.is(Access::STRONG) && !now.is(Access::BULK) {
             Remedy::Atomic
         } else if now.block != before.block || before.is_wide() && before.block != before.lanes {
             let same = cluster(now.block).is_some() && cluster(now.block) == cluster(before.block);

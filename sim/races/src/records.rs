@@ -50,6 +50,16 @@ pub enum Remedy {
     AwaitUsers,
     /// Another place of a launch in the kernel that makes it, or one stream for both grids.
     LaunchOrder,
+    /// Fences of the proxy of tensor maps: a release behind the write, an acquire before the copy.
+    MapFence,
+    /// A block of the cluster that ends when nobody accesses its shared memory any more.
+    BlockStays,
+    /// A wait at a barrier object that acquires for the cluster.
+    WiderWait,
+    /// A fence (`wgmma.fence`) between a write of a register and a product that uses it.
+    RegisterFence,
+    /// A wait for the group of a product that uses a register.
+    AwaitProduct,
     /// A write before it. It is no race, but a read of bytes that nothing has written: both sides
     /// are the one that reads.
     FirstWrite,

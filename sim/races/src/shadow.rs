@@ -335,6 +335,19 @@ impl Shadow {
         }
     }
 
+    /// Looks at every access that is kept, with the address of its cell.
+    pub(crate) fn each(&self, mut look: impl FnMut(u64, &Access)) {
+        for (&number, &at) in &self.index {
+            let page = &self.pages[at];
+            for (index, slots) in page.cells.iter().enumerate() {
+                let address = (number << PAGE) + ((index as u64) << page.cell);
+                let more = page.list_number(index as u32).map_or(&[][..], |list| &page.lists[list]);
+                let all = slots.iter().filter(|access| access.flags != 0).chain(more);
+                all.for_each(|access| look(address, access));
+            }
+        }
+    }
+
     /// Forgets the histories of some bytes.
     pub(crate) fn forget(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size);

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::{AGENT, Known, Snapshot, Span, join, join_all, union};
+use crate::clock::{AGENT, Fenced, Known, Snapshot, Span, join, join_all, union};
 use crate::events::{LANES, Lanes, Meeting, Proxies, Scope};
 use crate::grids::Past;
 
@@ -31,6 +31,8 @@ struct Extra {
     done: Vec<(u64, u64)>,
     /// Phases of the barriers beyond the block that it has come to.
     met: [u64; 2],
+    /// What a wait at a barrier object would have made known, had it acquired for the cluster.
+    unheard: Option<Arc<Known>>,
 }
 
 /// A thread.
@@ -83,6 +85,18 @@ impl Thread {
     /// The clock that a fence of at least that scope has left for later writes.
     pub(crate) fn fenced(&self, scope: Scope) -> Option<&Snapshot> {
         self.extra.as_ref()?.fences[scope as usize].as_ref()
+    }
+
+    /// Whether only the scope of its wait keeps an epoch of another thread from it.
+    pub(crate) fn has_not_heard(&self, block: u32, thread: u32, epoch: u64) -> bool {
+        let unheard = self.extra.as_ref().and_then(|extra| extra.unheard.as_ref());
+        unheard.is_some_and(|unheard| unheard.knows(block, thread, epoch))
+    }
+
+    /// Its wait was of the block's scope, and this was released to the cluster.
+    pub(crate) fn misses(&mut self, far: &Arc<Known>) {
+        let unheard = &mut self.extra().unheard;
+        *unheard = Some(unheard.as_ref().map_or_else(|| far.clone(), |old| join(old, far)));
     }
 
     /// Whether a relaxed atomic operation of it releases nothing: it has passed no fence.
@@ -326,10 +340,24 @@ impl Block {
     /// A thread orders its proxies.
     pub(crate) fn proxy_fence(&mut self, thread: usize, proxies: Proxies) {
         let clock = self.snapshot(thread).clock();
-        let mut spans = if proxies.shared { clock.fenced(true) } else { Vec::new() };
-        spans.extend(if proxies.global { clock.fenced(false) } else { Vec::new() });
+        let mut spans = if proxies.shared { clock.fenced(Fenced::Shared) } else { Vec::new() };
+        spans.extend(if proxies.global { clock.fenced(Fenced::Global) } else { Vec::new() });
         Arc::make_mut(&mut self.threads[thread].known).learn(spans);
         self.threads[thread].released();
+    }
+
+    /// A thread releases to the proxy of tensor maps, or acquires for it.
+    pub(crate) fn map_fence(&mut self, thread: usize, acquires: bool) {
+        let clock = self.snapshot(thread).clock();
+        let spans = if acquires { clock.acquired_for_maps() } else { clock.fenced(Fenced::ToMaps) };
+        Arc::make_mut(&mut self.threads[thread].known).learn(spans);
+        self.threads[thread].released();
+    }
+
+    /// What all threads know together.
+    pub(crate) fn known_to_all(&self) -> Arc<Known> {
+        let all: Vec<Snapshot> = (0..self.threads.len()).map(|at| self.snapshot(at)).collect();
+        union(&all)
     }
 
     /// A thread learns what others have released.

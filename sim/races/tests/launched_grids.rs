@@ -26,6 +26,7 @@ fn access(grid: &GridEvents<'_>, (block, thread): (u32, u32), site: u32, kind: K
         object: false,
         compares: false,
         bulk: None,
+        map: false,
     });
 }
 
@@ -220,6 +221,7 @@ fn a_flag_orders_a_launcher_and_what_it_launched() {
                 object: false,
                 compares: false,
                 bulk: None,
+                map: false,
             });
         };
         flag(&parent, 40, 6);
@@ -256,6 +258,7 @@ fn shared_memory_and_instructions_of_grids_are_told_apart() {
             object: false,
             compares: false,
             bulk: None,
+            map: false,
         });
     };
     shared(&parent, 0);

@@ -107,13 +107,24 @@ impl Script {
             object,
             compares: self.compares,
             bulk: None,
+            map: false,
         });
     }
 
     /// A part of a bulk operation.
-    pub fn bulk(&mut self, thread: Thread, operation: u64, (memory, at): (Memory, u64), kind: Kind) {
+    pub fn bulk(&mut self, thread: Thread, operation: u64, place: (Memory, u64), kind: Kind) {
+        self.bulk_part(thread, operation, place, kind, false);
+    }
+
+    /// A bulk operation reads a tensor map.
+    pub fn reads_map(&mut self, thread: Thread, operation: u64, at: u64) {
+        self.bulk_part(thread, operation, (GLOBAL, at), Kind::Read, true);
+    }
+
+    fn bulk_part(&mut self, thread: Thread, operation: u64, (memory, at): (Memory, u64), kind: Kind, map: bool) {
         self.site += 1;
         let lanes = Script::lanes(thread);
+        let relaxed = Strength::Strong(RELAXED, Scope::Device);
         self.detector.access(&WarpAccess {
             block: lanes.block,
             warp: lanes.warp,
@@ -124,13 +135,15 @@ impl Script {
             addresses: &[at; LANES],
             size: 4,
             kind,
-            strength: Strength::Plain,
+            // Reductions.
+            strength: if kind == Kind::Atomic { relaxed } else { Strength::Plain },
             unchanged: 0,
             alike: false,
             asynchronous: false,
             object: false,
             compares: false,
             bulk: Some(operation),
+            map,
         });
     }
 
@@ -144,12 +157,17 @@ impl Script {
     }
 
     pub fn object_arrives(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), true);
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), true, false);
+    }
+
+    /// `mbarrier.arrive.release.cluster`
+    pub fn object_arrives_far(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), true, true);
     }
 
     /// `mbarrier.arrive.relaxed`
     pub fn object_arrives_relaxed(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), false);
+        self.detector.object_arrives(Script::thread_of(thread), (Memory::Shared(of), at), false, false);
     }
 
     pub fn object_turns(&mut self, of: u32, at: u64) {
@@ -157,12 +175,17 @@ impl Script {
     }
 
     pub fn object_passes(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), true);
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), true, false);
+    }
+
+    /// `mbarrier.test_wait.acquire.cluster`
+    pub fn object_passes_far(&mut self, thread: Thread, of: u32, at: u64) {
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), true, true);
     }
 
     /// `mbarrier.test_wait.relaxed`
     pub fn object_passes_relaxed(&mut self, thread: Thread, of: u32, at: u64) {
-        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), false);
+        self.detector.object_passes(Script::thread_of(thread), (Memory::Shared(of), at), false, false);
     }
 
     pub fn bulk_completes(&mut self, operation: u64, of: u32, at: u64) {
@@ -175,6 +198,11 @@ impl Script {
 
     pub fn proxy_fence(&mut self, thread: Thread, global: bool, shared: bool) {
         self.detector.proxy_fence(Script::lanes(thread), Proxies { global, shared });
+    }
+
+    /// `fence.proxy.tensormap::generic`
+    pub fn map_fence(&mut self, thread: Thread, acquires: bool) {
+        self.detector.map_fence(Script::lanes(thread), acquires);
     }
 
     pub fn init_fence(&mut self, thread: Thread) {
@@ -270,7 +298,20 @@ impl Script {
     }
 
     pub fn exit(&mut self, thread: Thread) {
-        self.detector.exits(Script::lanes(thread));
+        self.site += 1;
+        self.detector.exits(Script::lanes(thread), self.site);
+    }
+
+    /// A block has ended, with all its threads.
+    pub fn ends(&mut self, block: u32) {
+        self.detector.block_ends(block);
+    }
+
+    /// An operation on a barrier object of a block.
+    pub fn object_of(&mut self, thread: Thread, of: u32, at: u64) {
+        self.site += 1;
+        let strength = Strength::Strong(RELAXED, Scope::Cluster);
+        self.tell(Script::lanes(thread), Memory::Shared(of), &[at; LANES], 8, Kind::Atomic, strength, false, true);
     }
 
     pub fn shared(&mut self, thread: Thread, of: u32, at: u64, kind: Kind) {

@@ -12,6 +12,10 @@ use crate::interp::{MachineModule, Program, SharedVariable};
 use device_code::ptx;
 use sim_races::{Grade, Inexact, Kind, Race, Remedy, Scope, Side};
 
+/// In the flags of a side, as the trace has them: the thread ends there, and the shared memory of
+/// its block with it.
+const ENDS: u32 = 4;
+
 /// Races of a grid that are told one by one.
 const MOST: usize = 128;
 
@@ -130,7 +134,12 @@ impl Grid {
         let variables = if shared { whole.names.shared_variables(&member.kernel) } else { Vec::new() };
         for race in found.iter().take(MOST) {
             let Some((program, _)) = whole.instruction(race.sides[0].site) else { continue };
-            let [Some(one), Some(other)] = race.sides.map(|side| grid.side(&side, whole)) else { continue };
+            let [Some(mut one), Some(mut other)] = race.sides.map(|side| grid.side(&side, whole)) else { continue };
+            if race.remedy == Remedy::BlockStays {
+                // The memory of the block that ends.
+                let ended = usize::from(race.shared == Some(race.sides[1].block));
+                [&mut one, &mut other][ended].flags |= ENDS;
+            }
             grid.sides.extend([one, other]);
             let dynamic = program.kernel(&member.kernel).map_or(0, |kernel| kernel.dynamic_start());
             let mut told = grid.race(race, &variables, (dynamic, member.dynamic_shared));
@@ -216,7 +225,12 @@ impl Grid {
                 Remedy::AwaitGroup => 9,
                 Remedy::AwaitUsers => 10,
                 Remedy::LaunchOrder => 11,
-                Remedy::FirstWrite => 32,
+                Remedy::MapFence => 12,
+                Remedy::BlockStays => 13,
+                Remedy::WiderWait => 14,
+                Remedy::RegisterFence => 15,
+                Remedy::AwaitProduct => 16,
+                Remedy::FirstWrite => 17,
             },
         }
     }

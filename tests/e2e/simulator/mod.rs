@@ -10,6 +10,7 @@ mod device_launches;
 mod fences;
 mod found_values;
 mod grid_barriers;
+mod hopper_races;
 mod host_functions;
 mod inside;
 mod inside_launches;

@@ -105,6 +105,8 @@ pub mod inside_side_flags {
     pub const ASYNCHRONOUS: u32 = 1;
     /// The thread is known; without, it is one of many.
     pub const THREAD: u32 = 2;
+    /// The thread ends there, as the last one of its block, and its shared memory with it.
+    pub const ENDS: u32 = 4;
 }
 
 macro_rules! numbered {
@@ -188,9 +190,19 @@ numbered! {
         AwaitUsers = 10,
         /// Another place of a launch by a kernel, or one stream for two such launches.
         LaunchOrder = 11,
+        /// Fences of the proxy of tensor maps.
+        MapFence = 12,
+        /// A block of the cluster that ends later.
+        BlockStays = 13,
+        /// A wait at a barrier object that acquires for the cluster.
+        WiderWait = 14,
+        /// A fence of the registers of products of warp groups.
+        RegisterFence = 15,
+        /// A wait for the group of products that uses registers.
+        AwaitProduct = 16,
         /// A write before it: it is no race, but a read of bytes that nothing has written, and
         /// both sides are the one that reads.
-        FirstWrite = 32,
+        FirstWrite = 17,
     }
 }
 
@@ -209,6 +221,8 @@ pub struct ReadSide {
     pub scope: InsideScope,
     /// It is a copy behind the back of its thread.
     pub asynchronous: bool,
+    /// The thread ends there, and the shared memory of its block.
+    pub ends: bool,
     /// The block.
     pub block: [u32; 3],
     /// The thread; `None`: one of many.
@@ -295,6 +309,7 @@ impl ReadInside {
                     kind: InsideKind::of(side.kind)?,
                     scope: InsideScope::of(side.scope)?,
                     asynchronous: side.flags & inside_side_flags::ASYNCHRONOUS != 0,
+                    ends: side.flags & inside_side_flags::ENDS != 0,
                     block: side.block,
                     thread: (side.flags & inside_side_flags::THREAD != 0).then_some(side.thread),
                 })

@@ -19,6 +19,9 @@ pub(super) fn paragraphs(out: &mut String, style: Style, f: &Finding, k: &InKern
     }
     let title = style.paint(Ink::Title, "Memory");
     match (&k.shared, &f.allocation) {
+        _ if k.registers => {
+            let _ = writeln!(out, "{title}: registers of a product of a warp group (wgmma)\n");
+        }
         (Some(shared), _) => {
             let name = if shared.name.is_empty() { "shared memory" } else { &shared.name };
             let what = match shared.size {
@@ -70,6 +73,7 @@ pub(super) fn paragraphs(out: &mut String, style: Style, f: &Finding, k: &InKern
 
 fn side(out: &mut String, style: Style, title: &str, s: &Side, thread: &ThreadPlace, f: &Finding, k: &InKernel) {
     let byte = match (&k.shared, &f.allocation) {
+        _ if k.registers => "a register of a product".to_owned(),
         (Some(shared), _) if shared.size > 0 => format!("byte {} of {}", shared.byte, shared.words()),
         (Some(shared), _) => format!("byte {} of the block's {}", k.address, shared.words()),
         (None, Some(memory)) => format!("byte {} of {}", f.from, memory.size),
@@ -79,6 +83,7 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, thread: &ThreadPl
         },
     };
     let how = match (thread.asynchronous, thread.scope) {
+        _ if k.registers => "",
         (true, _) => ", by an asynchronous copy",
         (_, Some(KernelScope::Block)) => ", for the threads of its block",
         (_, Some(KernelScope::Cluster)) => ", for the threads of its cluster",
@@ -86,7 +91,10 @@ fn side(out: &mut String, style: Style, title: &str, s: &Side, thread: &ThreadPl
         (_, None) => "",
     };
     let title = style.paint(Ink::Title, title);
-    let _ = writeln!(out, "{title}: {} {} {byte}{how}", thread.words(), s.verb);
+    let _ = match thread.ends {
+        true => writeln!(out, "{title}: {} ends, and {byte} with its block", thread.words()),
+        false => writeln!(out, "{title}: {} {} {byte}{how}", thread.words(), s.verb),
+    };
     print_stack(out, style, &s.stack);
     out.push('\n');
 }
@@ -109,6 +117,14 @@ pub(super) fn headline(f: &Finding, k: &InKernel) -> String {
         Hazard::ReadAfterWrite | Hazard::WriteAfterRead => "one reads what the other writes",
     };
     let [one, other] = &k.threads;
+    if k.registers {
+        return format!("A thread of kernel {kernel} uses a register of a product of its warp group: {does}");
+    }
+    if one.ends || other.ends {
+        return format!(
+            "A block of a cluster may end while another one accesses its shared memory, in kernel {kernel}: {memory}"
+        );
+    }
     if (one.block, one.thread) == (other.block, other.thread) && (one.asynchronous || other.asynchronous) {
         return format!(
             "A thread of kernel {kernel} races with its own asynchronous copy for a byte of {memory}: {does}"

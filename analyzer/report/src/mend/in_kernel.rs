@@ -37,7 +37,8 @@ impl Elaborator<'_> {
             InsideGrade::Likely => (Confidence::Likely, None),
             InsideGrade::Certain => (Confidence::Certain, None),
         };
-        let shared = race.shared.as_ref().map(|(name, begins, size)| SharedArray {
+        let registers = matches!(race.remedy, InsideRemedy::RegisterFence | InsideRemedy::AwaitProduct);
+        let shared = race.shared.as_ref().filter(|_| !registers).map(|(name, begins, size)| SharedArray {
             name: match (name.as_str(), size) {
                 ("", 0) => String::new(),
                 ("", _) => DYNAMIC.to_owned(),
@@ -73,6 +74,7 @@ impl Elaborator<'_> {
                     InsideScope::Device => Some(KernelScope::Device),
                 },
                 asynchronous: side.asynchronous,
+                ends: side.ends,
             }),
             shared,
             variable,
@@ -82,6 +84,7 @@ impl Elaborator<'_> {
             launches: raw.launches,
             graph: self.frames(raw.site.launched).to_vec(),
             two_grids: race.remedy == InsideRemedy::LaunchOrder,
+            registers,
         };
         let memory = raw.allocation.as_ref().map(|allocation| self.memory(allocation));
         let kind = if unwritten { FindingKind::UninitializedRead } else { FindingKind::RaceInsideKernel };
@@ -331,6 +334,54 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
                 format!("__syncthreads();  // or {between}"),
             ],
         ),
+        InsideRemedy::MapFence => (
+            format!(
+                "One writes a tensor map, the other is a copy by it, which reads the map through a proxy of its own: no \
+                 release to that proxy with an acquire for it is {between}."
+            ),
+            vec![
+                format!(
+                    "cuda::ptx::fence_proxy_tensormap_generic(cuda::ptx::sem_release, ...)  // behind {first}, by each \
+                     thread that writes the map"
+                ),
+                format!(
+                    "cuda::ptx::fence_proxy_tensormap_generic(cuda::ptx::sem_acquire, ..., map, 128)  // before {then}, \
+                     behind the barrier or flag that tells of the map"
+                ),
+            ],
+        ),
+        InsideRemedy::BlockStays => (
+            format!(
+                "Shared memory of a block lasts until its last thread ends, and that does not wait for the other block's \
+                 access: {first}, {then}."
+            ),
+            vec!["cooperative_groups::this_cluster().sync();  // by all threads of the cluster, behind the last access \
+                  to another block's memory"
+                .to_owned()],
+        ),
+        InsideRemedy::WiderWait => (
+            format!(
+                "The arrival at the barrier object releases to the cluster, but the wait before {then} acquires for its \
+                 block only, which the other thread is not in."
+            ),
+            vec![format!("mbarrier.try_wait.acquire.cluster  // or test_wait, before {then}: not the default, .cta")],
+        ),
+        InsideRemedy::RegisterFence => (
+            format!(
+                "A product of a warp group uses registers that its threads have written, and no fence of the registers is \
+                 {between}."
+            ),
+            vec![format!("wgmma.fence.sync.aligned;  // {between}, by all threads of the warp group")],
+        ),
+        InsideRemedy::AwaitProduct => (
+            format!(
+                "A product of a warp group uses registers until its group is complete, and that is not awaited {between}."
+            ),
+            vec![
+                "wgmma.commit_group.sync.aligned;  // behind the product".to_owned(),
+                format!("wgmma.wait_group.sync.aligned 0;  // behind it, before {then}"),
+            ],
+        ),
         InsideRemedy::LaunchOrder => (
             format!(
                 "The threads are of two grids, of which a kernel launched one or both. A grid comes behind what its \
@@ -371,6 +422,19 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
             "The lanes executed together, an access is volatile, a compare-and-swap checks what was read, or the two have \
              different sizes, or two writes through different proxies lack only the fence: many devices order that, and \
              the memory model does not promise it."
+                .to_owned(),
+        ),
+        KernelGrade::Likely if matches!(remedy, InsideRemedy::RegisterFence | InsideRemedy::AwaitProduct) => facts.push(
+            "The PTX has it in that order. A compiler may have moved the use there from behind the wait, and the \
+             assembler may wait by itself and say so (\"wgmma.mma_async instructions are serialized\")."
+                .to_owned(),
+        ),
+        KernelGrade::Likely if remedy == InsideRemedy::WiderWait => facts.push(
+            "Waits that name no scope have that of the block, and devices do more than they promise.".to_owned(),
+        ),
+        KernelGrade::Likely if remedy == InsideRemedy::BlockStays => facts.push(
+            "The access is an operation on a barrier object, or one that the hardware carries out: it may find the \
+             memory there."
                 .to_owned(),
         ),
         KernelGrade::Likely => facts.push(

@@ -264,7 +264,7 @@ impl Pending {
             taken.iter().for_each(|operation| events.bulk_completes(operation.number, object));
             events.object_turns(object);
         }
-        threads.iter().for_each(|&thread| events.object_passes(thread, object, true));
+        threads.iter().for_each(|&thread| events.object_passes(thread, object, true, true));
     }
 }
 

@@ -58,7 +58,9 @@ impl<'m> Scope<'_, 'm> {
                 let (address, offset, space) = self.address(operands.get(1), SHARED)?;
                 let phase = self.src(operands.get(2), if parity { Type::B32 } else { Type::B64 })?;
                 let space = space_for(op, space);
-                let parity = u32::from(parity) | if op.has("relaxed") { mbarrier::TEST_RELAXED } else { 0 };
+                let mut parity = u32::from(parity) | if op.has("relaxed") { mbarrier::TEST_RELAXED } else { 0 };
+                // The scope of the block is that of waits that name none.
+                parity |= if op.has("cluster") { 0 } else { mbarrier::TEST_NEAR };
                 self.emit(build::MbarrierTest { address, phase, p, offset, space, parity });
             }
             "init" | "arrive" | "arrive_drop" | "expect_tx" | "complete_tx" => {
@@ -81,6 +83,7 @@ impl<'m> Scope<'_, 'm> {
                 };
                 let space = space_for(op, space);
                 let what = what | if op.has("relaxed") { mbarrier::RELAXED } else { 0 };
+                let what = what | if op.has("cluster") { mbarrier::FAR } else { 0 };
                 self.emit(build::MbarrierOperate { address, number, d, offset, space, what });
             }
             _ => return self.unsupported(op),

@@ -7,7 +7,9 @@ use super::{Op, bits};
 use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::compile::load_store::named_scope;
-use crate::exec::control::{NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope};
+use crate::exec::control::{
+    MAPS_ACQUIRE, MAPS_RELEASE, NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope,
+};
 use crate::exec::per_lane::setp;
 use crate::exec::warp_sync;
 use crate::operations::build;
@@ -45,6 +47,10 @@ impl<'m> Scope<'_, 'm> {
                     let shared = op.parts.iter().any(|part| part.starts_with("shared"));
                     scope |= if op.has("global") || !shared { PROXIES_GLOBAL } else { 0 };
                     scope |= if op.has("global") { 0 } else { PROXIES_SHARED };
+                }
+                if between_proxies && op.parts.iter().any(|part| part.starts_with("tensormap")) {
+                    scope |= if op.has("release") { MAPS_RELEASE } else { 0 };
+                    scope |= if op.has("acquire") { MAPS_ACQUIRE } else { 0 };
                 }
                 scope |= if op.has("mbarrier_init") { OF_INITS } else { 0 };
                 self.emit(build::Fence { scope });

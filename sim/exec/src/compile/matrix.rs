@@ -173,8 +173,7 @@ impl<'m> Scope<'_, 'm> {
     /// `wgmma`.
     fn group_product(&mut self, op: Op<'m>, operands: &'m [Operand]) -> Result<()> {
         match op.part(1) {
-            // What came before is there at once.
-            "fence" => self.emit(build::Nothing {}),
+            "fence" => self.emit(build::FenceProducts {}),
             "commit_group" => self.emit(build::CommitProducts {}),
             "wait_group" => {
                 let Some(&Operand::Int(groups)) = operands.first() else { return self.misfit() };

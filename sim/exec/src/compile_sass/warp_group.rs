@@ -1,5 +1,5 @@
-//! Family of the products of warp groups: HGMMA, IGMMA, QGMMA, BGMMA, and WARPGROUP, which lets them
-//! begin and waits for them. They become the operations of PTX's `wgmma`.
+//! Family of the products of warp groups: HGMMA, IGMMA, QGMMA, BGMMA, and WARPGROUP, which lets
+//! them begin and waits for them. They become the operations of PTX's `wgmma`.
 //!
 //! A group ends with the product that counts a scoreboard (`gsb0`), where PTX has a
 //! `wgmma.commit_group`; WARPGROUP.DEPBAR waits until at most so many groups are open. A group

@@ -97,6 +97,20 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             }
         });
     }
+    // PTX ISA, "membar/fence": such a fence is part of a release or an acquire pattern, as others
+    // are.
+    if scope & MAPS_RELEASE != 0 {
+        w.tell_lanes(mask, |events, lanes| {
+            events.map_fence(lanes, false);
+            events.fence(lanes, Scope::Device, false);
+        });
+    }
+    if scope & MAPS_ACQUIRE != 0 {
+        w.tell_lanes(mask, |events, lanes| {
+            events.fence(lanes, Scope::Device, false);
+            events.map_fence(lanes, true);
+        });
+    }
     if w.env.observing
         && let Some(&reach) = Scope::ALL.get((scope & 3) as usize)
     {
@@ -131,6 +145,10 @@ const OF_SYSTEM: u32 = 8;
 /// The fence is between the generic and the asynchronous proxy, in global and in shared memory.
 pub(crate) const PROXIES_GLOBAL: u32 = 16;
 pub(crate) const PROXIES_SHARED: u32 = 32;
+
+/// It releases to the proxy of tensor maps, or acquires for it.
+pub(crate) const MAPS_RELEASE: u32 = 128;
+pub(crate) const MAPS_ACQUIRE: u32 = 256;
 
 /// It makes barrier objects known that were initialised (`fence.mbarrier_init`).
 pub(crate) const OF_INITS: u32 = 64;

@@ -3,7 +3,10 @@
 
 pub(super) mod fragment_words;
 pub(crate) mod group_product;
+pub(crate) mod group_registers;
+pub(crate) mod held_registers;
 pub(crate) mod narrow;
+pub(crate) mod product_rows;
 pub(crate) mod sparse;
 pub(super) mod whole_product;
 

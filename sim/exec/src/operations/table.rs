@@ -365,6 +365,7 @@ macro_rules! for_each_operation {
             /// `wgmma`: how many rows each has says `form`; the first is `slots` of the program.
             MultiplyGroup = group_product::multiply, Kind::Stop,
                 [rest: Any, keep: Test(C), slots: Word(Y), form: Long(X)], {};
+            FenceProducts = group_product::fence, Kind::Nothing, [], {};
             CommitProducts = group_product::commit, Kind::Stop, [], {};
             AwaitProducts = group_product::wait, Kind::Stop, [pending: Word(Y)], {};
             MultiplyNarrow = multiply_narrow, Kind::Stop, [rest: Any, slots: Word(Y), form: Long(X)],

@@ -2,15 +2,16 @@
 //! histories that hold the past of the accessing thread and of its block, plain reads, or atomic
 //! operations that reach each other; it leaves everything else to the detector.
 
+mod lanes;
 #[cfg(test)]
 mod tests;
 
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
-use crate::lanes::{Groups, are_apart};
 use crate::pair::lanes;
 use crate::records::Habits;
 use crate::shadow::{Access, Page, Shadow, is_long, is_too_long};
+use crate::simple::lanes::{Groups, are_apart};
 use crate::threads::{Block, Thread};
 
 impl State {

@@ -69,6 +69,7 @@ fn found(seed: u64, mix: Mix, long: bool) -> (String, usize) {
             object: false,
             compares: false,
             bulk: None,
+            map: false,
         });
     }
     let races = detector.races();

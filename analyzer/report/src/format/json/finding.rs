@@ -58,7 +58,7 @@ fn stale(s: &StaleMemory) -> Value {
 
 /// What a race of two threads of one kernel has beside other races.
 fn in_kernel(k: &InKernel) -> Value {
-    let thread = |t: &ThreadPlace| json!({ "block": t.block, "thread": t.thread, "scope": t.scope, "asynchronous": t.asynchronous });
+    let thread = |t: &ThreadPlace| json!({ "block": t.block, "thread": t.thread, "scope": t.scope, "asynchronous": t.asynchronous, "ends": t.ends });
     let [previous, access] = k.threads.each_ref().map(thread);
     let shared = |s: &SharedArray| json!({ "name": s.name, "offset": s.offset, "size": s.size, "byte": s.byte });
     json!({
@@ -74,6 +74,7 @@ fn in_kernel(k: &InKernel) -> Value {
         "launches": k.launches,
         "graph": stack(&k.graph),
         "two_grids": k.two_grids,
+        "registers": k.registers,
     })
 }
 

@@ -20,7 +20,7 @@
 //!              in_kernel { grade, code, access { block, thread, scope, asynchronous },
 //!                          previous (the same), shared { name, offset, size, byte } or null,
 //!                          variable { name, size, byte } or null, address, grid, block,
-//!                          launches, graph[], two_grids } or null,
+//!                          launches, graph[], two_grids, registers } or null,
 //!              stale { place, now (as allocation), instantiated[] } or null,
 //!              around { lanes[] { id, kind, name },
 //!                       steps[] { lane, operation, label, at, source, role, after[], skipped } } }

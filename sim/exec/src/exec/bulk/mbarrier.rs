@@ -28,6 +28,8 @@ pub(crate) const COPIES_ARRIVE: u32 = 6;
 pub(crate) const ARRIVE_DROP_EXPECT: u32 = 7;
 /// Added to an arrival that releases nothing.
 pub(crate) const RELAXED: u32 = 16;
+/// Added to an arrival that names the cluster's scope.
+pub(crate) const FAR: u32 = 32;
 
 /// What an operation is towards other threads. What arrivals release is told by phase.
 fn strength_of(what: u32) -> u32 {
@@ -43,7 +45,7 @@ fn strength_of(what: u32) -> u32 {
 pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::MbarrierOperate::of(i);
     let mut at = [0; LANES];
-    let (what, relaxed) = (i.what() & !RELAXED, i.what() & RELAXED != 0);
+    let (what, relaxed, far) = (i.what() & !(RELAXED | FAR), i.what() & RELAXED != 0, i.what() & FAR != 0);
     // Machine code has the initial word in uniform registers.
     let mask = if what == INIT { executing(w, mask) } else { mask };
     let location = Location { strength: strength_of(what), ..i.location() };
@@ -61,7 +63,7 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             match what {
                 INIT => events.object_begins(thread, object),
                 EXPECT | COPIES_ARRIVE => {}
-                _ => events.object_arrives(thread, object, !relaxed),
+                _ => events.object_arrives(thread, object, !relaxed, far),
             }
         }
         let less = |missing: u64, n: u64| missing.saturating_sub(n);
@@ -100,6 +102,8 @@ pub(crate) fn operate(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// Of [`test`]: it acquires nothing.
 pub(crate) const TEST_RELAXED: u32 = 2;
+/// And: its scope is the block's.
+pub(crate) const TEST_NEAR: u32 = 4;
 
 /// `test_wait` and `try_wait`: predicate `p` says whether the phase of a state (with `parity` = 1:
 /// of a parity) is over.
@@ -123,11 +127,11 @@ pub(crate) fn test(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         done |= u32::from(phase() != asked) << l;
     });
     if w.env.events.is_some() {
-        let acquires = i.parity() & TEST_RELAXED == 0;
+        let (acquires, far) = (i.parity() & TEST_RELAXED == 0, i.parity() & TEST_NEAR == 0);
         each(done, |l| {
             let thread = ThreadOf { block: w.block().linear as u32, thread: w.index * LANES as u32 + l as u32 };
             if let Some((events, object)) = w.env.events.zip(told::object(w, location, l)) {
-                events.object_passes(thread, object, acquires);
+                events.object_passes(thread, object, acquires, far);
             }
         });
     }

@@ -1,7 +1,8 @@
 //! Bulk copies and reductions (`cp.async.bulk`, `cp.reduce.async.bulk`), their groups, and what is
 //! common with copies of tiles. When they are carried out says `bulk_work`.
 //!
-//! Reductions are carried out at once; what they read is told as read by the asynchronous proxy.
+//! Reductions are carried out at once; what they access is told as accessed by the asynchronous
+//! proxy until they are awaited.
 
 pub(crate) mod mbarrier;
 
@@ -251,7 +252,7 @@ pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
             told::bulk(w, shared, strength::PLAIN, (from + at, size), AccessKind::Read, lane, number);
             w.set(i.element(), lane, to + at);
             w.set(i.operand(), lane, operand);
-            match (element.run)(w, &element, 1 << lane) {
+            match one_element(w, &element, lane, number) {
                 Next::Step => {}
                 other => return other,
             }
@@ -266,6 +267,15 @@ pub(crate) fn reduce(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         begin(w, lane, number, Vec::new(), report);
     }
     Next::Step
+}
+
+/// Carries out the operation of one element of a reduction, which is a part of the bulk operation
+/// that writes under that number.
+pub(crate) fn one_element(w: &mut Warp<'_>, element: &Inst, lane: usize, number: u64) -> Next {
+    w.bulk = Some(number + 1);
+    let next = (element.run)(w, element, 1 << lane);
+    w.bulk = None;
+    next
 }
 
 /// The atomic operation of one element of a reduction: where it finds the element's address and the

@@ -9,8 +9,8 @@
 
 use crate::exec::bulk::{number_of, thread_of};
 use crate::exec::load_store::SHARED;
-use crate::exec::matrix::Element;
 use crate::exec::matrix::sparse::{Factor, SparseForm};
+use crate::exec::matrix::{Element, group_registers};
 use crate::exec::per_lane::each;
 use crate::exec::told;
 use crate::exec::told::strength::PLAIN;
@@ -91,7 +91,7 @@ impl GroupForm {
             | (self.n as u64) << 20
     }
 
-    fn unpack(x: u64) -> GroupForm {
+    pub(super) fn unpack(x: u64) -> GroupForm {
         let pair = |at: u32| [x >> at & 1 != 0, x >> at & 2 != 0];
         GroupForm {
             factors: [GroupFactor::from_code(x), GroupFactor::from_code(x >> 4)],
@@ -240,6 +240,8 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
     let (to, rest) = slots.split_at(form.sums());
     let (first, second) = rest.split_at(if form.registers { 4 } else { 1 });
+    let keep = w.pred(i.keep()) & mask != 0;
+    group_registers::issue(w, (to, if form.registers { first } else { &[] }), keep);
     let terms = if form.sparse.is_some() { 2 * inner } else { inner };
     let number = number_of(w, true);
     let issuer = (lane, number);
@@ -258,7 +260,6 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     if form.negate[0] != form.negate[1] {
         a.iter_mut().for_each(|value| *value = -*value);
     }
-    let keep = w.pred(i.keep()) & mask != 0;
     let per_register = 4 / form.sum.size() as usize;
     for (register, &slot) in to.iter().enumerate() {
         for l in 0..LANES {
@@ -285,9 +286,21 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     Ok(())
 }
 
+/// `wgmma.fence`: what came before is there at once, so only who looks for races has to know.
+#[inline(never)]
+pub(crate) fn fence(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
+    if let Some(registers) = &mut w.registers {
+        registers.fence();
+    }
+    Next::Step
+}
+
 /// `wgmma.commit_group`.
 #[inline(never)]
 pub(crate) fn commit(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
+    if let Some(registers) = &mut w.registers {
+        registers.commit();
+    }
     if w.env.events.is_some() {
         let warp = w.index;
         w.block().bulk.commit_products(warp);
@@ -299,6 +312,9 @@ pub(crate) fn commit(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
 #[inline(never)]
 pub(crate) fn wait(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let groups = operands::AwaitProducts::of(i).pending();
+    if let Some(registers) = &mut w.registers {
+        registers.wait(groups);
+    }
     if let Some(events) = w.env.events {
         let mut threads = Vec::new();
         each(mask, |l| threads.push(thread_of(w, l)));

@@ -2,7 +2,7 @@
 //! brings a map from shared to global memory. `map` has the fields.
 //!
 //! Copies of tiles read a map where they are issued, so that a missing `fence.proxy.tensormap` does
-//! not show here.
+//! not show in results; those who look for races are told of the fences.
 
 use sim_races::Scope;
 
@@ -78,6 +78,7 @@ pub(crate) fn copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if w.env.observing {
         w.tell_lanes(mask, |events, lanes| {
             events.warp_meets(lanes);
+            events.map_fence(lanes, false);
             events.fence(lanes, Scope::Device, false);
         });
     }

@@ -6,12 +6,13 @@ pub mod map;
 
 use crate::bulk_work::{Move, Source};
 use crate::exec::bulk::{
-    UNIT, begin, element_update, executing, issuers, number_of, push, report_to, shared_space, targets, there,
+    UNIT, begin, element_update, executing, issuers, number_of, one_element, push, report_to, shared_space, targets,
+    there,
 };
 use crate::exec::load_store::{GENERIC, GLOBAL};
 use crate::exec::tensor::map::{SIZE, TensorMap};
 use crate::exec::told;
-use crate::exec::told::strength::PLAIN;
+use crate::exec::told::strength::{MAP, PLAIN};
 use crate::exec::{refused, unsupported};
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
@@ -31,10 +32,6 @@ fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, Faul
     let mut bytes = [0; SIZE];
     for (n, word) in bytes.chunks_exact_mut(8).enumerate() {
         let at = w.resolve(GENERIC, address + 8 * n as u64, 8, AccessKind::Read, lane)?;
-        // Of maps that threads may have changed.
-        if w.extent(address).is_some() {
-            told::lane(w, GLOBAL, PLAIN, (address + 8 * n as u64, 8), AccessKind::Read, lane);
-        }
         // SAFETY: `resolve` vouches for the word.
         word.copy_from_slice(&unsafe { std::ptr::read_unaligned(at as *const [u8; 8]) });
     }
@@ -163,6 +160,10 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
     for target in targets(w, blocks, lane) {
         let number = number_of(w, !loads);
         let mut moves = Vec::new();
+        // Of maps that threads may have changed.
+        if w.extent(address).is_some() {
+            told::bulk(w, GLOBAL, MAP, (address, SIZE as u32), AccessKind::Read, lane, number);
+        }
         for piece in &pieces {
             let place = there(target, piece.shared);
             match one_piece(w, i, lane, &map, (place, piece), number, &mut moves)? {
@@ -256,7 +257,7 @@ fn one_piece(
                 return Ok(refused(w, 1 << lane));
             };
             let element = element_update(update, i.element(), i.operand(), GLOBAL);
-            match (element.run)(w, &element, 1 << lane) {
+            match one_element(w, &element, lane, number) {
                 Next::Step => {}
                 other => return Ok(other),
             }

@@ -13,7 +13,7 @@ use crate::cluster::RANK_SHIFT;
 use crate::exec::cluster_memory::OFFSET;
 use crate::exec::load_store::{FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::exec::per_lane::each;
-use crate::exec::told::strength::{COPY, PLAIN, is_of_copies, is_of_object, is_swap, meaning};
+use crate::exec::told::strength::{COPY, MAP, PLAIN, is_of_copies, is_of_object, is_swap, meaning};
 use crate::interface::AccessKind;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::operations::operands::Location;
@@ -83,7 +83,8 @@ pub(crate) fn addresses(
     }
     if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
         let written = stored.as_ref().map(|words| Written { words, hosts: out });
-        tell(w, space, strength, mask, size, kind, &asked, written, None);
+        let bulk = w.bulk;
+        tell(w, space, strength, mask, size, kind, &asked, written, bulk);
     }
     w.last_stored = stored;
     Ok(())
@@ -232,6 +233,7 @@ fn tell(
         object: is_of_object(strength),
         compares: is_swap(strength),
         bulk,
+        map: strength == MAP,
     };
     if let Some(memory) = one_memory(w, space, mask, asked)
         && !is_of_copies(strength)

@@ -19,6 +19,9 @@ pub const VOLATILE: u32 = 0x7fff_fffe;
 /// Plain, and carried out behind the thread's back.
 pub(crate) const COPY: u32 = 0x7fff_fffd;
 
+/// Plain, by a bulk operation through the proxy of tensor maps.
+pub(crate) const MAP: u32 = 0x7fff_fffc;
+
 /// What strong ones begin with. Below are the scope in bits 0 and 1, and these bits.
 const STRONG: u32 = 0x7fff_ff00;
 const ACQUIRE: u32 = 1 << 2;
@@ -94,7 +97,7 @@ pub(crate) fn order(strength: u32) -> AccessOrder {
 }
 
 fn is_strong(strength: u32) -> bool {
-    strength & !0xff == STRONG && strength < COPY
+    strength & !0xff == STRONG && strength < MAP
 }
 
 /// Whether other kernels see it as atomic.
@@ -125,7 +128,7 @@ mod tests {
     fn a_code_says_what_went_into_it() {
         assert_eq!(meaning(VOLATILE), Strength::Volatile);
         assert_eq!(super::order(VOLATILE).strong, Some(Reach::System));
-        for code in [PLAIN, COPY, 0] {
+        for code in [PLAIN, COPY, MAP, 0] {
             assert_eq!(meaning(code), Strength::Plain);
             assert_eq!(super::order(code), AccessOrder::default());
             assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code) && !is_swap(code));
