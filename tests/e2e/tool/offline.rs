@@ -330,8 +330,8 @@ fn a_time_line_follows_the_rules_of_its_format() {
     assert_eq!(end(streamsan(["timeline"]).arg(&trace)).code(), Some(2), "without -o");
 }
 
-/// Calls of CUDA's runtime go by the names that the program wrote, in the picture and in the diagram
-/// of a report.
+/// Calls of CUDA's runtime go by the names that the program wrote, in the picture and in the
+/// diagram of a report.
 #[test]
 fn a_time_line_marks_the_fills_and_copies_of_a_program_of_the_runtime() {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {

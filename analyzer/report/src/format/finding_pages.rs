@@ -1,7 +1,7 @@
 //! The pages of the documentation on kinds of findings.
 //!
-//! Owns the list of kinds that have a page, and where the pages are for readers. The pages are those
-//! of `docs/findings`.
+//! Owns the list of kinds that have a page, and where readers find the pages. The pages are those of
+//! `docs/findings`.
 
 use crate::model::{GateStatus, Report};
 use crate::words::FindingKind;
@@ -43,8 +43,8 @@ const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
 /// The repository that the product was released from, as `owner/name`, told when it is built.
 const REPOSITORY: Option<&str> = option_env!("STREAMSAN_REPOSITORY");
 
-/// Where the documentation is. Without its site, the repository has the pages; a build that was told
-/// of neither names no address.
+/// Where the documentation is. Without its site, the repository has the pages; a build that was
+/// told of neither names no address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Documentation {
     Site(&'static str),

@@ -49,8 +49,8 @@ impl Style {
         if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// A place, `FILE:LINE` behind blanks, as a link to the file. What is no whole path leads nowhere
-    /// and stays text.
+    /// A place, `FILE:LINE` behind blanks, as a link to the file. What is no whole path leads
+    /// nowhere and stays text.
     pub(super) fn linked(self, place: &str) -> String {
         let text = place.trim_start();
         let path = match text.rsplit_once(':') {

@@ -1,7 +1,7 @@
 //! `--json` and `--json=FILE` of commands that print JSON in place of their text.
 //!
-//! Owns this one argument. Of commands that write a report beside their text, `--json FILE` is a row
-//! of the table of options.
+//! Owns this one argument. Of commands that write a report beside their text, `--json FILE` is a
+//! row of the table of options.
 
 use std::io::{BufWriter, Write};
 
