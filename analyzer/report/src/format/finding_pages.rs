@@ -1,7 +1,7 @@
 //! The pages of the documentation on kinds of findings.
 //!
-//! Owns the list of kinds that have a page, and where readers find the pages. The pages are those of
-//! `docs/findings`.
+//! Owns the list of kinds that have a page, and where readers find the pages. The pages are those
+//! of `docs/findings`.
 
 use crate::model::{GateStatus, Report};
 use crate::words::FindingKind;
