@@ -67,7 +67,7 @@ fn only_shows(text: &str) {
 
 #[test]
 fn text_reports() {
-    let style = text::Style { color: false, processes: true, no_machine_lines: false };
+    let style = text::Style { color: false, links: false, processes: true, no_machine_lines: false };
     let plain = printed(text::Text::new(style, 50));
     only_shows(&plain);
     let summaries: Vec<&str> = plain.lines().filter(|l| l.starts_with("streamsan: SUMMARY")).collect();

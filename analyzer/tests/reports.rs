@@ -233,7 +233,7 @@ fn colours_only_where_wanted() {
     use settings::Color;
     let plain = print(&plain_race().report());
     assert!(!plain.contains('\x1b'));
-    let style = text::Style { color: true, processes: false, no_machine_lines: false };
+    let style = text::Style { color: true, links: false, processes: false, no_machine_lines: false };
     let coloured = text::report(&plain_race().report(), style, 50);
     assert!(coloured.contains("\x1b[1;31m"));
     assert!(text::wants_color(Color::Auto, true, None, Some("xterm")));
@@ -243,6 +243,30 @@ fn colours_only_where_wanted() {
     assert!(!text::wants_color(Color::Auto, true, None, Some("dumb")));
     assert!(!text::wants_color(Color::Auto, false, None, None));
     assert!(text::wants_color(Color::Always, false, Some("1"), Some("dumb")));
+}
+
+#[test]
+fn places_are_links_on_terminals_with_colours() {
+    assert!(text::wants_links(true, true, Some("xterm-256color")));
+    assert!(!text::wants_links(false, true, Some("xterm")), "NO_COLOR, --color never");
+    assert!(!text::wants_links(true, false, Some("xterm")), "--color always into a file");
+    assert!(!text::wants_links(true, true, Some("dumb")) && !text::wants_links(true, true, None));
+    let report = plain_race().report();
+    let style = text::Style { color: true, links: true, processes: false, no_machine_lines: true };
+    let (linked, coloured) =
+        (text::report(&report, style, 50), text::report(&report, text::Style { links: false, ..style }, 50));
+    // Each link has an end, and without the links nothing else differs.
+    let opened = linked.matches("\x1b]8;;file://").count();
+    assert!(opened > 0 && linked.matches("\x1b]8;;\x1b\\").count() == opened, "{linked:?}");
+    let mut text = String::new();
+    for (at, part) in linked.split("\x1b]8;;").enumerate() {
+        let (address, shown) = if at == 0 { ("", part) } else { part.split_once("\x1b\\").expect("an end") };
+        let path = address.strip_prefix("file://").map(|rest| &rest[rest.find('/').expect("a host")..]);
+        assert!(path.is_none_or(|path| path.starts_with("/home/me/") && !path.contains(':')), "{address}");
+        text.push_str(shown);
+    }
+    assert_eq!(text, coloured);
+    assert!(!coloured.contains("\x1b]8"));
 }
 
 #[test]

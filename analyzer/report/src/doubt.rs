@@ -268,7 +268,7 @@ pub fn words_of(loss: &Loss, slots: &[ParamSlot]) -> String {
 }
 
 /// A parameter as a programmer counts them, from 1.
-pub(crate) fn parameter(offset: u32, slots: &[ParamSlot]) -> String {
+pub fn parameter(offset: u32, slots: &[ParamSlot]) -> String {
     let holds = |slot: &ParamSlot| (slot.offset..slot.offset.saturating_add(slot.size)).contains(&offset);
     match slots.iter().position(holds) {
         Some(at) if slots[at].offset == offset => format!("parameter {}", at + 1),

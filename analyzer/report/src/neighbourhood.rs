@@ -2,7 +2,7 @@
 //!
 //! Owns their names, and which waits are drawn. [`detect::history`] remembers the steps.
 
-use crate::elaborate::Elaborator;
+use crate::elaborate::{Elaborator, called};
 use crate::model::StreamName;
 use crate::words::{Operation, StepRole};
 use detect::history::{After, Around, HistoryEntry, What};
@@ -159,28 +159,28 @@ impl Elaborator<'_> {
         Some(format!("The host {} {of}{waited}{recorded}{end}.", verb.0))
     }
 
-    fn label(&self, step: &HistoryEntry) -> (Operation, String) {
-        // As the text names it: by its call.
-        let call = self.names.call(step.call);
-        let called = |what: Operation| (what, if call.is_empty() { what.to_string() } else { call.to_owned() });
+    fn label(&mut self, step: &HistoryEntry) -> (Operation, String) {
+        // As the text names it: by the function that the program called.
+        let frames = self.frames(step.stack);
+        let call = called(&frames, self.names.call(step.call));
+        let or_call = |otherwise: &str| if call.is_empty() { otherwise.to_owned() } else { call.clone() };
+        let named = |what: Operation| (what, or_call(&what.to_string()));
         match step.what {
             What::Kernel(id) => {
                 let name = self.kernel_name(id);
                 (Operation::Kernel, if name.is_empty() { "kernel".into() } else { name })
             }
-            What::Copy => called(Operation::Copy),
-            What::Fill => called(Operation::Fill),
-            What::Graph => called(Operation::Graph),
-            What::HostFunction => called(Operation::HostFunction),
+            What::Copy => named(Operation::Copy),
+            What::Fill => named(Operation::Fill),
+            What::Graph => named(Operation::Graph),
+            What::HostFunction => named(Operation::HostFunction),
             What::WriteValue => (Operation::Value, "write a value".into()),
             What::WaitValue => (Operation::Value, "wait for a value".into()),
-            What::Alloc => called(Operation::Allocation),
-            What::Free => called(Operation::Free),
+            What::Alloc => named(Operation::Allocation),
+            What::Free => named(Operation::Free),
             What::Record(event) => (Operation::Record, format!("record event {}", event.0)),
             What::Wait(event) => (Operation::Wait, format!("wait for event {}", event.0)),
-            What::HostWait => {
-                (Operation::HostWait, if call.is_empty() { "host waits".into() } else { call.to_string() })
-            }
+            What::HostWait => (Operation::HostWait, or_call("host waits")),
             What::Host => (Operation::Host, "the host itself".into()),
         }
     }

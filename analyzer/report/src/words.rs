@@ -237,7 +237,7 @@ pub(super) fn verb(cause: Cause, kind: AccessKind) -> Verb {
 }
 
 /// What memory is.
-pub(super) fn memory_kind(kind: Option<MemoryKind>) -> MemoryWord {
+pub fn memory_kind(kind: Option<MemoryKind>) -> MemoryWord {
     match kind {
         None => MemoryWord::Array,
         Some(MemoryKind::Device) => MemoryWord::Device,

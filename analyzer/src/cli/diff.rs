@@ -9,19 +9,20 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::arguments::Takes;
+use super::arguments::as_json::AsJson;
 use super::common::{print, wrong};
 use report::escape::harmless;
 use report::gate::baseline::check_version;
 use report::words::counted;
 use settings::Options;
 use settings::exit_code::{Ending, Reason};
+use system::file_name::FileName;
 
 /// Compare two reports: findings that are new, gone, and kept
 #[derive(clap::Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// Print JSON
-    #[arg(long = "json", id = "as-json")]
-    json: bool,
+    #[command(flatten)]
+    json: AsJson,
     /// The older report (--json), or a baseline
     #[arg(value_name = "OLD", required = true)]
     old: String,
@@ -98,9 +99,10 @@ pub(crate) fn main(args: &DiffArgs, options: &Options) -> Ending {
     let aside: Vec<Value> =
         old.shown.iter().filter(|(name, _)| is_aside(name)).map(|(_, finding)| finding.clone()).collect();
     let mut printed = Ending::default();
-    if args.json {
+    if args.json.is_asked() {
         let lists = json!({ "new": added, "gone": gone, "kept": kept, "set_aside": aside });
-        printed = print(&format!("{lists:#}\n"));
+        let inputs = [&args.old, &args.new].map(FileName::from);
+        printed = args.json.print(&format!("{lists:#}\n"), &inputs);
     } else if !options.quiet || !added.is_empty() {
         let mut text = String::new();
         for (title, list) in [("NEW", &added), ("GONE", &gone), ("KEPT", &kept), ("ASIDE", &aside)] {

@@ -7,6 +7,7 @@ use trace::file::{FileError, LATE};
 use trace::{Op, Record};
 
 use super::arguments::Takes;
+use super::arguments::as_json::{AsJson, not_written, write_file};
 use super::common::{failed, print_failed, readable};
 use ingest::recorded;
 use settings::exit_code::Ending;
@@ -15,9 +16,8 @@ use system::file_name::FileName;
 /// Print the ops of a trace, one a line
 #[derive(clap::Args, Debug)]
 pub(crate) struct DumpArgs {
-    /// Print each as a JSON object
-    #[arg(long = "json", id = "as-json")]
-    json: bool,
+    #[command(flatten)]
+    json: AsJson,
     /// A trace
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
@@ -31,8 +31,20 @@ pub(crate) fn main(args: &DumpArgs) -> Ending {
     if let Err(ending) = readable(file) {
         return ending;
     }
+    match args.json.file(std::slice::from_ref(file)) {
+        Err(ending) => ending,
+        Ok(Some(place)) => match write_file(&place, |to| lines_of_json(file, to)) {
+            Err(FileError::Io(error)) => not_written(&place, &error),
+            Err(error) => failed(&format!("{file}: {error}")),
+            Ok(()) => Ending::default(),
+        },
+        Ok(None) => printed(file, args.json.is_asked()),
+    }
+}
+
+fn printed(file: &FileName, json: bool) -> Ending {
     let mut to = BufWriter::new(std::io::stdout().lock());
-    let dumped = if args.json { lines_of_json(file, &mut to) } else { recorded::dump(file, &mut to) };
+    let dumped = if json { lines_of_json(file, &mut to) } else { recorded::dump(file, &mut to) };
     let flushed = to.flush();
     match dumped {
         // What can be read, but not written.

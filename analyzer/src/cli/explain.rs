@@ -1,6 +1,7 @@
 //! `streamsan explain`: what the kernels of a file read and write, or what a kind of finding is.
 
 use super::arguments::Takes;
+use super::arguments::as_json::AsJson;
 use super::common::{print, unreadable, wrong};
 use crate::tools::explain::{Asked, describe};
 use report::format::finding_pages::{kinds, page};
@@ -12,9 +13,8 @@ use system::file_name::FileName;
 /// Show what kernels touch, as far as it is known, or what a kind of finding means
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Print JSON
-    #[arg(long = "json", id = "as-json")]
-    json: bool,
+    #[command(flatten)]
+    json: AsJson,
     /// A trace, a file with code (program, library, cubin, fatbin, PTX), or a kind of finding
     #[arg(value_name = "FILE", required = true)]
     file: FileName,
@@ -29,15 +29,18 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn main(args: &ExplainArgs, options: &Options) -> Ending {
     // A file of that name comes first.
     if !args.file.exists() {
-        match kind(&args.file.to_string(), args.json) {
+        match kind(&args.file.to_string(), args.json.is_asked()) {
             Some(Ok(page)) => return print(page),
             Some(Err(error)) => return wrong(&error),
             None => {}
         }
     }
     detect::launches::image_reader::set_cache(options.cache.as_ref());
-    match describe(&args.file, args.kernel.as_deref(), args.json) {
-        Ok((Asked::Text(text), torn)) => print(&text).joined(unreadable(&args.file, torn)),
+    match describe(&args.file, args.kernel.as_deref(), args.json.is_asked()) {
+        Ok((Asked::Text(text), torn)) => {
+            let inputs = std::slice::from_ref(&args.file);
+            args.json.print(&text, inputs).joined(unreadable(&args.file, torn))
+        }
         // The kernel may be in the part that cannot be read.
         Ok((Asked::Nothing(_), torn @ Some(_))) => unreadable(&args.file, torn),
         Ok((Asked::Nothing(names), None)) => wrong(&nothing(&args.file, args.kernel.as_deref(), &names)),

@@ -31,7 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use arguments::{Given, Takes, commands, config, error, lenient};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
-use grammar::{completions, man};
+use grammar::{completions, man, version};
 
 use settings::Options;
 use settings::exit_code::{Ending, Reason};
@@ -151,7 +151,7 @@ fn parse(args: &[OsString]) -> Result<Line, Ended> {
     let command = parsed(args).no_binary_name(true);
     let matches = command.try_get_matches_from(args).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ended::Print(error.to_string()),
-        ErrorKind::DisplayVersion => Ended::Print(format!("streamsan {}\n", env!("CARGO_PKG_VERSION"))),
+        ErrorKind::DisplayVersion => Ended::Print(version::of(args)),
         _ => Ended::Wrong(error::line(&error, name_of(args))),
     })?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Ended::Wrong(error::line(&error, name_of(args))))?;

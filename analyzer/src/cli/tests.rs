@@ -54,7 +54,13 @@ fn options_may_stand_before_the_command() {
 fn commands_with_files_take_options_anywhere() {
     let (command, options) = line("check a.trace --pedantic b.trace").unwrap();
     assert!(format!("{command:?}").contains(r#"["a.trace", "b.trace"]"#) && options.judging.pedantic);
-    assert!(words("explain t saxpy --json").contains(r#"json: true, file: "t", kernel: Some("saxpy")"#));
+    for (json, file) in [("--json", r#"Some("-")"#), ("--json=j", r#"Some("j")"#)] {
+        let given = words(&format!("explain t saxpy {json}"));
+        assert!(given.contains(&format!("AsJson {{ json: {file} }}")), "{given}");
+        assert!(given.contains(r#"file: "t", kernel: Some("saxpy")"#), "{given}");
+    }
+    // What follows without '=' is the file to explain.
+    assert!(words("explain --json t").contains(r#"file: "t", kernel: None"#));
     assert!(words("coverage").contains("file: None") && words("coverage t").contains(r#"file: Some("t")"#));
     assert_eq!(line("memory --json m t").unwrap().1.json, Some("m".into()));
 }

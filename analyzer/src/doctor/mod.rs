@@ -5,6 +5,7 @@
 //! simulated GPU. Changes nothing on the machine.
 
 mod child;
+mod machine;
 mod probe;
 
 use std::fmt::Write;
@@ -53,6 +54,7 @@ pub(crate) fn examine(no_gpu: Option<&str>, configured: Result<Option<PathBuf>, 
         files(),
         environment(),
         configuration(configured),
+        Finding(Grade::Ok, "system", machine::system()),
     ];
     let bare = child::bare();
     let driver = driver(&bare, no_gpu);
@@ -72,6 +74,7 @@ pub(crate) fn examine(no_gpu: Option<&str>, configured: Result<Option<PathBuf>, 
     if !has_gpu && !simulator {
         findings.push(Finding(Grade::Fail, "gpu", "there is neither a GPU nor the simulated one".to_owned()));
     }
+    findings.push(Finding(Grade::Ok, "sees", sees(has_gpu, simulator)));
     findings.extend([exact(), open_files(), space(), temporary(), cache()]);
     let mut text = String::new();
     for Finding(grade, subject, line) in &findings {
@@ -101,6 +104,25 @@ fn files() -> Finding {
             Finding(Grade::Note, "files", line)
         }
     }
+}
+
+/// What runs see here, with the options that see more.
+fn sees(has_gpu: bool, simulator: bool) -> String {
+    let on = match (has_gpu, simulator) {
+        (true, true) => " on the GPU, and with --sim on the simulated one",
+        (true, false) => " on the GPU",
+        (false, true) => " with --sim, on the simulated GPU",
+        (false, false) => ", but no device runs them",
+    };
+    let more = [
+        (beside("libstreamsan.so").is_ok(), "what the host loads and stores (--host-accesses)"),
+        (beside("libstreamsan_threads.so").is_ok(), "how host threads wait for each other (--host-order threads)"),
+        (beside("libstreamsan_mpi.so").is_ok(), "what MPI sends and receives"),
+        (simulator, "races inside kernels (--sim --inside)"),
+    ];
+    let more: Vec<&str> = more.into_iter().filter(|(there, _)| *there).map(|(_, what)| what).collect();
+    let more = if more.is_empty() { "nothing else".to_owned() } else { more.join(", ") };
+    format!("CUDA calls and the bytes of kernels{on}; besides, {more}")
 }
 
 /// Variables that change what runs do.

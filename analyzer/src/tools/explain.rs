@@ -14,7 +14,7 @@ use trace::{ImageId, ImageSource, Op, Record};
 use detect::launches::image_reader::read_file;
 use ingest::recorded;
 use ingest::segments::parts;
-use report::doubt::words_of;
+use report::doubt::{parameter, words_of};
 use report::escape::harmless;
 use symbols::demangle;
 use system::file_name::FileName;
@@ -155,13 +155,16 @@ impl Launched {
     }
 }
 
+/// Where the parameters of a kernel are.
+fn slots(summary: &kernels::Summary) -> Vec<trace::ParamSlot> {
+    let slot = |p: &kernels::Param| trace::ParamSlot { offset: u32::from(p.offset), size: u32::from(p.size) };
+    summary.params().iter().map(slot).collect()
+}
+
 fn because(kernel: &Explained, gap: kernels::Gap, word: Option<u16>) -> String {
     let place = |at: u32| if kernel.ptx { format!("line {at}") } else { format!("instruction {at:#x}") };
     let summary = kernel.summary.as_ref().ok();
-    let slots: Vec<trace::ParamSlot> = summary.map_or_else(Vec::new, |summary| {
-        let slot = |p: &kernels::Param| trace::ParamSlot { offset: u32::from(p.offset), size: u32::from(p.size) };
-        summary.params().iter().map(slot).collect()
-    });
+    let slots = summary.map_or_else(Vec::new, |summary| slots(summary));
     let lost = |kind| summary?.loss(kind, Some(word?), gap.at);
     use kernels::AccessKind::{Atomic, AtomicRead, AtomicWrite, Read, Write};
     let losses = [Write, Atomic, Read, AtomicWrite, AtomicRead].map(lost);
@@ -240,6 +243,7 @@ fn words(kernel: &Explained) -> String {
     if summary.words().is_empty() {
         text.push_str("  touches no memory through its parameters\n");
     }
+    let slots = slots(summary);
     for word in summary.words() {
         let mut verbs = Vec::new();
         for (does, verb) in [(word.reads, "reads"), (word.writes, "writes"), (word.atomic, "updates atomically")] {
@@ -252,8 +256,8 @@ fn words(kernel: &Explained) -> String {
             kernels::WordExtent::Unknown => "how many bytes is not known",
         };
         let why = word.why.map_or_else(String::new, |gap| because(kernel, gap, Some(word.offset)));
-        let _ =
-            writeln!(text, "  through the pointer at byte {:<4} {}; {extent}{why}", word.offset, verbs.join(" and "));
+        let pointer = parameter(u32::from(word.offset), &slots);
+        let _ = writeln!(text, "  through the pointer in {pointer} {}; {extent}{why}", verbs.join(" and "));
         text.push_str(&lines(kernel, |words| words.contains(&word.offset)));
     }
     let indirect = summary.indirect();

@@ -7,7 +7,7 @@
 
 use super::{TracedProcess, each_op};
 use report::escape::harmless;
-use report::words::counted;
+use report::words::{counted, memory_kind};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -315,7 +315,7 @@ fn list(out: &mut String, title: &str, holders: &[Holder]) {
     let _ = writeln!(out, "{title}:");
     for h in holders.iter().take(MAX_SITES) {
         let times = if h.count > 1 { format!(" in {} allocations", h.count) } else { String::new() };
-        let _ = writeln!(out, "    {}{times}, {:?}", bytes(h.bytes), h.kind);
+        let _ = writeln!(out, "    {}{times}, {}", bytes(h.bytes), memory_kind(Some(h.kind)));
         frames(out, &h.frames);
     }
     if holders.len() > MAX_SITES {

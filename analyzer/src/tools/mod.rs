@@ -17,12 +17,13 @@ pub mod timeline;
 use detect::state::names::Names;
 use ingest::recorded;
 use report::call_site::site;
+use report::elaborate::called;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use symbols::Symbolizer;
 use symbols::frame::Frame;
 use trace::file::{FileError, LATE};
-use trace::{Op, Record, StackId};
+use trace::{CallId, Op, Record, StackId};
 
 /// The definitions of one process.
 #[derive(Default)]
@@ -31,6 +32,7 @@ pub(crate) struct TracedProcess {
     pub(crate) names: Names,
     symbols: Symbolizer,
     sites: FxHashMap<StackId, String>,
+    calls: FxHashMap<(CallId, StackId), String>,
 }
 
 impl TracedProcess {
@@ -53,6 +55,16 @@ impl TracedProcess {
         }
         let text = site(&self.symbols.resolve(stack)).unwrap_or_default();
         self.sites.insert(stack, text.clone());
+        text
+    }
+
+    /// The function that the program called, as reports name it; empty when unknown.
+    pub(crate) fn call(&mut self, call: CallId, stack: StackId) -> String {
+        if let Some(known) = self.calls.get(&(call, stack)) {
+            return known.clone();
+        }
+        let text = called(&self.symbols.resolve(stack), self.names.call(call));
+        self.calls.insert((call, stack), text.clone());
         text
     }
 }

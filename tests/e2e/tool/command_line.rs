@@ -163,11 +163,14 @@ fn help_and_version_go_to_standard_output() {
         assert_eq!((ended.code(), ended.err.as_str()), (Some(0), ""), "{words:?}");
         assert!(ended.out.contains("--junit") && !ended.out.contains("--sim"), "{}", ended.out);
     }
-    for words in [["--version"].as_slice(), &["-V"], &["check", "-V"]] {
+    let version = concat!("streamsan ", env!("CARGO_PKG_VERSION"), "\n");
+    for words in [["-V"].as_slice(), &["check", "-V"]] {
         let ended = end(&mut streamsan(words));
-        let version = concat!("streamsan ", env!("CARGO_PKG_VERSION"), "\n");
         assert_eq!((ended.code(), ended.out.as_str()), (Some(0), version), "{words:?}");
     }
+    let ended = end(&mut streamsan(["--version"]));
+    assert!(ended.code() == Some(0) && ended.out.starts_with(version), "{}", ended.out);
+    assert!(ended.out.contains("\ncommit: ") && ended.out.contains("\nsimulator: installed"), "{}", ended.out);
 }
 
 #[test]

@@ -231,7 +231,9 @@ fn the_kernels_of_a_trace_are_explained_and_unknown_ones_answered() {
     };
     let (code, out, err) = explain(&[]);
     assert!(
-        code == Some(0) && out.starts_with("scale (sm_") && out.contains("through the pointer at byte"),
+        code == Some(0)
+            && out.starts_with("scale (sm_")
+            && out.contains("  through the pointer in parameter 1 reads and writes;"),
         "{out} {err}"
     );
     let (code, out, err) = explain(&["--json", "scale"]);

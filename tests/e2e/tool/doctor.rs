@@ -38,6 +38,12 @@ fn the_simulated_gpu_is_tried() {
     assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
     assert!(is(&ended, "ok", "simulator") && is(&ended, "ok", "files") && !ended.out.contains("FAIL"), "{}", ended.out);
     assert!(line(&ended, "simulator").ends_with("was run and checked"), "{}", ended.out);
+    // What the system allows, as the kernel says it of a child of this process.
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let is_free = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "0"]));
+    assert_eq!(line(&ended, "system").contains("seccomp filters no system calls"), is_free, "{}", ended.out);
+    assert!(line(&ended, "system").contains("container") && line(&ended, "system").contains("debug"), "{}", ended.out);
+    assert!(line(&ended, "sees").contains("--host-accesses") && line(&ended, "sees").contains("--sim --inside"));
     // A line for each check, none wider than a terminal's grade, subject and sentence need.
     assert!(ended.out.lines().all(|line| line.split_whitespace().count() > 3), "{}", ended.out);
 }
@@ -66,9 +72,11 @@ fn what_is_missing_is_named() {
     let ended = doctor("no-threads", &|name| ours(name) && name != "libstreamsan_threads.so");
     assert_eq!(ended.code(), Some(0), "{}", ended.out);
     assert!(line(&ended, "files").contains("libstreamsan_threads.so missing"), "{}", ended.out);
+    assert!(!line(&ended, "sees").contains("--host-order"), "{}", ended.out);
     // Neither a GPU nor the simulated one: the machines of these tests have no driver.
     let ended = doctor("no-sim", &|name| ours(name) && name != "sim");
     assert!(is(&ended, "note", "simulator"), "{}", ended.out);
+    assert!(!line(&ended, "sees").contains("--sim"), "{}", ended.out);
     if is(&ended, "note", "driver") {
         assert!(ended.code() == Some(70) && is(&ended, "FAIL", "gpu"), "{}", ended.out);
     }

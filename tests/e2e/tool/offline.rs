@@ -330,6 +330,50 @@ fn a_time_line_follows_the_rules_of_its_format() {
     assert_eq!(end(streamsan(["timeline"]).arg(&trace)).code(), Some(2), "without -o");
 }
 
+/// Calls of CUDA's runtime go by the names that the program wrote, in the picture and in the
+/// diagram of a report.
+#[test]
+fn a_time_line_marks_the_fills_and_copies_of_a_program_of_the_runtime() {
+    if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
+        return;
+    }
+    let source = build::programs().join("report/fill_kernel_copy.cu");
+    let program = build::cuda_program(&source, "shared", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let folder = build::scratch("timeline-runtime");
+    let (trace, file, report) = (folder.join("t"), folder.join("t.json"), folder.join("report.json"));
+    let draw = |words: &[&str], code: i32| {
+        let mut run = streamsan(["run", "--sim", "--json"]);
+        run.arg(&report).arg("-o").arg(&trace).arg("--").arg(&program).args(words);
+        let ended = end(run.env_remove("LD_LIBRARY_PATH"));
+        assert_eq!(ended.code(), Some(code), "{}", ended.err);
+        let ended = end(streamsan(["timeline"]).arg(&trace).arg("-o").arg(&file));
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        drawn(&file)
+    };
+    let named = |slices: &[Value], only: fn(&Value) -> bool| -> Vec<String> {
+        slices.iter().filter(|e| only(e)).map(|e| e["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let (slices, arrows) = draw(&[], 66);
+    let racing = named(&slices, |e| e["args"]["races"].is_string());
+    assert_eq!(racing, ["cudaMemsetAsync", "add(int*, int)", "cudaMemcpyAsync"], "{slices:#?}");
+    let told = json(&report);
+    let findings = told["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(findings.len() > 1 && arrows.iter().filter(|kind| *kind == "race").count() == findings.len(), "{arrows:?}");
+    // The host's wait has its line.
+    let waits: Vec<&Value> = slices.iter().filter(|e| e["name"] == "cudaDeviceSynchronize").collect();
+    assert_eq!(waits.len(), 1, "{slices:#?}");
+    assert!(waits[0]["args"]["at"].as_str().is_some_and(|at| at.starts_with("fill_kernel_copy.cu:")), "{}", waits[0]);
+    let steps = findings.iter().flat_map(|f| f["around"]["steps"].as_array());
+    let labels: Vec<&str> = steps.flatten().filter_map(|step| step["label"].as_str()).collect();
+    assert!(labels.contains(&"cudaMemsetAsync") && labels.contains(&"cudaMemcpyAsync"), "{labels:?}");
+    assert!(!labels.iter().any(|label| label.starts_with("cu") && !label.starts_with("cuda")), "{labels:?}");
+    // On one stream nothing races, and the names are the same.
+    let (slices, arrows) = draw(&["ordered"], 0);
+    assert!(!arrows.contains(&"race".to_owned()) && named(&slices, |e| e["args"]["races"].is_string()).is_empty());
+    let works = named(&slices, |e| ["fill", "kernel", "copy"].iter().any(|kind| e["cat"] == *kind));
+    assert_eq!(works, racing, "{slices:#?}");
+}
+
 #[test]
 fn memory_over_a_run() {
     let folder = build::scratch("memory");
@@ -344,7 +388,7 @@ fn memory_over_a_run() {
         "{}",
         ended.out
     );
-    assert!(ended.out.contains("racy.c:"), "{}", ended.out);
+    assert!(ended.out.contains("racy.c:") && ended.out.contains(" bytes), device memory\n"), "{}", ended.out);
     let class = json(&file)["processes"][0]["classes"][0].clone();
     assert_eq!((&class["peak"]["bytes"], &class["end"]["bytes"]), (&4096.into(), &4096.into()), "{class:#}");
     let process = json(&file)["processes"][0].clone();

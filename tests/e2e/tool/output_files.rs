@@ -100,3 +100,30 @@ fn no_output_overwrites_another_or_what_is_read() {
     let ended = end(streamsan(["--json", text(&pid), "--html", text(&host)]).arg("--").arg(racy()));
     assert_eq!(ended.code(), Some(66), "names that differ once they are expanded: {}", ended.err);
 }
+
+/// Commands that print JSON write it to the file that `--json=FILE` names, and print nothing then.
+#[test]
+fn json_in_place_of_text_goes_to_a_file_that_is_named() {
+    let folder = build::scratch("json-file");
+    let trace = folder.join("triton.trace");
+    std::fs::copy(tests::product::root().join("tests/recorded/triton_step.trace"), &trace).expect("copied");
+    let (trace, report, file) = (text(&trace), folder.join("report.json"), folder.join("out.json"));
+    let report = text(&report);
+    assert_eq!(end(&mut streamsan(["check", "--json", report, trace])).code(), Some(66));
+    let before = [trace, report].map(|input| std::fs::read(input).expect("an input"));
+    for words in [vec!["diff", report, report], vec!["dump", trace], vec!["explain", trace]] {
+        let with = |option: &str| end(&mut streamsan([&[words[0], option], &words[1..]].concat()));
+        let (printed, written) = (with("--json"), with(&format!("--json={}", text(&file))));
+        assert_eq!((printed.code(), written.code()), (Some(0), Some(0)), "{words:?}: {}", written.err);
+        assert!(std::fs::read_to_string(&file).expect("written") == printed.out, "{words:?}");
+        assert_eq!(written.out, "", "{words:?}");
+        std::fs::remove_file(&file).expect("written");
+        assert_eq!(with("--json=/dev/full").code(), Some(70), "{words:?}");
+        let nowhere = with("--json=/nonexistent/x");
+        assert!(nowhere.code() == Some(70) && nowhere.err.contains("/nonexistent/x can not be written"), "{words:?}");
+        let refused = with(&format!("--json={}", words[1]));
+        assert!(refused.code() == Some(2) && refused.err.contains("--json would overwrite"), "{}", refused.err);
+    }
+    let after = [trace, report].map(|input| std::fs::read(input).expect("an input"));
+    assert!(before == after, "they were left alone");
+}

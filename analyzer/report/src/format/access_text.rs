@@ -155,7 +155,7 @@ pub(super) fn print_stack(out: &mut String, style: Style, frames: &[Frame]) {
             }
             Line::Frame { name, place, inlined, source } => {
                 let inlined = if *inlined { "  [inlined]" } else { "" };
-                let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.paint(Ink::Title, place));
+                let _ = writeln!(out, "    #{i:<2} {name}{}{inlined}", style.linked(place));
                 if let Some(source) = source {
                     let _ = writeln!(out, "          {}", style.paint(Ink::Faint, source));
                 }

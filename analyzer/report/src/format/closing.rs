@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::cause::RootCause;
+use crate::format::finding_pages;
 use crate::format::programs;
 use crate::format::unproven;
 use crate::gate::forbidden::RuleKind;
@@ -113,6 +114,15 @@ pub(crate) fn trial(report: &Report) -> String {
     }
     line.push('\n');
     line
+}
+
+/// Where to read what the kinds of findings are, a line each.
+pub(crate) fn further(report: &Report) -> String {
+    let line = |(command, address): (String, Option<String>)| {
+        let address = address.map_or_else(String::new, |address| format!(" ({address})"));
+        format!("streamsan: MORE: {command}{address}\n")
+    };
+    finding_pages::further(report).into_iter().map(line).collect()
 }
 
 /// What became of the waits that the user wrote down, a line each.

@@ -21,7 +21,7 @@ const MADE: &str = "@MADE@";
 const SAID: &str = "@SAID@";
 const STILL: &str = "@STILL@";
 /// How the report without scripts is written: for people.
-const STYLE: text::Style = text::Style { color: false, processes: false, no_machine_lines: true };
+const STYLE: text::Style = text::Style { color: false, links: false, processes: false, no_machine_lines: true };
 /// Findings that are there without scripts.
 const MOST_STILL: usize = 50;
 
@@ -54,7 +54,8 @@ impl Reporter for Html {
             Event::Finding(f, _) => self.stand(&text::finding(f, STYLE)),
             Event::Breach(b, _) => self.stand(&text::breach(b, STYLE)),
             Event::End(report) => {
-                let said = format!("{}{}", closing::coverage(report), closing::summary(report));
+                let (more, coverage) = (closing::further(report), closing::coverage(report));
+                let said = format!("{more}{coverage}{}", closing::summary(report));
                 self.said = markup(&said.replace("streamsan: ", ""));
                 for process in report.processes.iter().take(MOST_RAN) {
                     let arguments = process.args.get(1..).unwrap_or_default();
@@ -72,13 +73,17 @@ impl Reporter for Html {
 
     fn finish(&mut self) -> Vec<u8> {
         let data = String::from_utf8_lossy(&self.data.finish()).into_owned();
-        let made = format!("StreamSan {}, {}", env!("CARGO_PKG_VERSION"), Utc::now().format("%Y-%m-%d %H:%M UTC"));
-        let page = PAGE.replace(MADE, &format!("{made}{}", self.ran));
+        let page = PAGE.replace(MADE, &format!("{}{}", made(), self.ran));
         let page = page.replace(SAID, &self.said).replace(STILL, &self.still);
         // The last such place is the page's own: a name of the program may hold the word.
         let (before, after) = page.rsplit_once(PLACE).unwrap_or((&page, ""));
         format!("{before}{}{after}", harmless(&data)).into_bytes()
     }
+}
+
+/// What makes a page, and when.
+pub fn made() -> String {
+    format!("StreamSan {}, {}", env!("CARGO_PKG_VERSION"), Utc::now().format("%Y-%m-%d %H:%M UTC"))
 }
 
 /// Text in which no character has a meaning in HTML.

@@ -7,6 +7,7 @@
 use crate::cause::RootCause;
 use crate::format::access_text::{allocation, is_in_call, side};
 use crate::format::by_cause::{CauseGroup, IN_FULL};
+use crate::format::ci::percent_encoded;
 pub(crate) use crate::format::no_race_text::breach;
 use crate::format::no_race_text::{fault, hint};
 use crate::format::{Event, Reporter, Verdict, feed};
@@ -21,6 +22,8 @@ use std::fmt::Write as _;
 pub struct Style {
     /// Use ANSI colours.
     pub color: bool,
+    /// Make places of frames links that terminals open (OSC 8).
+    pub links: bool,
     /// More than one process took part, so the process is named.
     pub processes: bool,
     /// Leave out the line of each finding that is for scripts: a person reads at a terminal.
@@ -45,6 +48,28 @@ impl Style {
         };
         if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
+
+    /// A place, `FILE:LINE` behind blanks, as a link to the file. What is no whole path leads
+    /// nowhere and stays text.
+    pub(super) fn linked(self, place: &str) -> String {
+        let text = place.trim_start();
+        let path = match text.rsplit_once(':') {
+            Some((path, line)) if line.bytes().all(|b| b.is_ascii_digit()) => path,
+            _ => text,
+        };
+        if !self.links || !path.starts_with('/') {
+            return self.paint(Ink::Title, place);
+        }
+        let blanks = &place[..place.len() - text.len()];
+        let (host, path) = (percent_encoded(&system::output::host()), percent_encoded(path));
+        self.paint(Ink::Title, &format!("{blanks}\x1b]8;;file://{host}{path}\x1b\\{text}\x1b]8;;\x1b\\"))
+    }
+}
+
+/// Whether places become links: on a terminal with colours. One that calls itself `dumb` shows the
+/// codes, whatever colours were asked for.
+pub fn wants_links(color: bool, terminal: bool, term: Option<&str>) -> bool {
+    color && terminal && term.is_some_and(|term| term != "dumb")
 }
 
 /// Whether to use colours on a stream: asked for, or a terminal that has them (`TERM` says what it
@@ -380,6 +405,9 @@ impl Reporter for Text {
                     fault(&mut self.out, self.style, f);
                 }
                 let quiet = || closing::doubts(report) + &closing::errors(report);
+                if self.printed > 0 && !self.quiet {
+                    self.out.push_str(&closing::further(report));
+                }
                 self.out.push_str(&if self.quiet { quiet() } else { closing::coverage(report) });
                 if self.quiet && self.printed + self.left == 0 {
                     return;

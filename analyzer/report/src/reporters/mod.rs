@@ -36,7 +36,8 @@ impl Reporters {
                 let (no_color, term) = (std::env::var("NO_COLOR").ok(), std::env::var("TERM").ok());
                 let to_terminal = log == Place::Stderr && std::io::stderr().is_terminal();
                 let color = text::wants_color(options.color, to_terminal, no_color.as_deref(), term.as_deref());
-                let style = text::Style { color, processes: false, no_machine_lines: to_terminal };
+                let links = text::wants_links(color, to_terminal, term.as_deref());
+                let style = text::Style { color, links, processes: false, no_machine_lines: to_terminal };
                 list.push((
                     Box::new(
                         text::Text::new(style, options.max_findings).per_cause(options.per_cause).quiet(options.quiet),

@@ -9,6 +9,7 @@
 //! name, a command has only what it takes. The parser accepts more, so that `--stacks=no`,
 //! `--no-sim` and an option of another command are understood before they are refused.
 
+pub(crate) mod as_json;
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod error;

@@ -36,12 +36,23 @@ struct Mark {
     time: u64,
 }
 
+/// A wait of the host that has begun.
+struct Waiting {
+    began: u64,
+    thread: ThreadId,
+    /// The ops that it waits for.
+    marks: Vec<Mark>,
+    /// Its call, and where: only the record of its beginning has them.
+    call: String,
+    at: String,
+}
+
 #[derive(Default)]
 struct Lanes {
     /// The end of the last slice of each stream.
     streams: FxHashMap<StreamId, u64>,
     events: FxHashMap<EventId, Mark>,
-    syncs: FxHashMap<SyncId, (u64, ThreadId, Vec<Mark>, String)>,
+    syncs: FxHashMap<SyncId, Waiting>,
     tracks: BTreeMap<u64, Track>,
     now: u64,
     /// The findings of the process.
@@ -153,8 +164,8 @@ impl Lanes {
         let pid = process.names.process.pid;
         let thread = record.origin.thread;
         let args = |process: &mut TracedProcess, more: Value| {
-            let mut args =
-                json!({ "call": process.names.call(record.origin.call), "at": process.site(record.origin.stack) });
+            let call = process.call(record.origin.call, record.origin.stack);
+            let mut args = json!({ "call": call, "at": process.site(record.origin.stack) });
             if let (Some(args), Some(more)) = (args.as_object_mut(), more.as_object()) {
                 args.extend(more.clone());
             }
@@ -242,25 +253,21 @@ impl Lanes {
                         .filter_map(|s| self.last(s))
                         .collect(),
                 };
-                self.syncs.insert(sync, (self.now, thread, marks, process.names.call(record.origin.call).to_string()));
+                let call = called(process, record, "wait");
+                let at = process.site(record.origin.stack);
+                self.syncs.insert(sync, Waiting { began: self.now, thread, marks, call, at });
                 Ok(())
             }
             Op::SyncEnd { sync } => {
-                let Some((began, thread, marks, name)) = self.syncs.remove(&sync) else { return Ok(()) };
+                let Some(Waiting { began, thread, marks, call, at }) = self.syncs.remove(&sync) else {
+                    return Ok(());
+                };
                 let track = self.host(process, thread).track;
                 // The host continues when the last op that it waits for has ended.
                 let end = marks.iter().map(|m| m.time + 1).fold(self.now, u64::max);
                 self.now = end;
-                let at = Mark { track, time: began };
-                let site = process.site(record.origin.stack);
-                d.slice(
-                    pid,
-                    at,
-                    end - began + 1,
-                    if name.is_empty() { "wait" } else { &name },
-                    "wait",
-                    json!({ "at": site }),
-                )?;
+                let from = Mark { track, time: began };
+                d.slice(pid, from, end - began + 1, &call, "wait", json!({ "at": at }))?;
                 for mark in marks {
                     d.flow(pid, mark, Mark { track, time: end }, (ORDER, "host waits"))?;
                 }
@@ -349,9 +356,9 @@ const ORDER: &str = "order";
 const RACE: &str = "race";
 
 /// The name of a slice: its call, as reports name it.
-fn called(process: &TracedProcess, record: &Record<'_>, otherwise: &str) -> String {
-    let call = process.names.call(record.origin.call);
-    if call.is_empty() { otherwise.to_owned() } else { call.to_owned() }
+fn called(process: &mut TracedProcess, record: &Record<'_>, otherwise: &str) -> String {
+    let call = process.call(record.origin.call, record.origin.stack);
+    if call.is_empty() { otherwise.to_owned() } else { call }
 }
 
 fn size(region: &Region) -> u64 {

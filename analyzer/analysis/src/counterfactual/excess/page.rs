@@ -1,27 +1,25 @@
 //! The listing of synchronisations as a page for a browser.
 //!
-//! Owns the page. It needs no script; text of the program is escaped.
+//! Owns the page. Without scripts everything is there but the search; text of the program is
+//! escaped.
 
 use crate::counterfactual::excess::listing::{Listed, Listing, SyncVerdict};
 use crate::counterfactual::excess::text::{DEPENDENTS, dependent, heading};
+use report::format::html::made;
 use std::fmt::Write as _;
 
-/// The colours are those of the report (`html.page`); the page follows the browser's theme.
-const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Synchronisations</title><style>\
-:root{--back:#fbfbfa;--ink:#1d1f22;--line:#d9dce0;--code:#f2f3f4;--good:#e3f2e8;--some:#f6efdc}\
-@media(prefers-color-scheme:dark){:root{--back:#16181b;--ink:#e6e8ea;--line:#383d44;--code:#1f2226;--good:#1d3326;--some:#37301a}}\
-body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1180px;padding:16px 20px 60px;background:var(--back);color:var(--ink)}\
-h1{font-size:19px}h2{font-size:15px;margin-top:28px}\
-table{border-collapse:collapse;width:100%;font-size:13px}td,th{border-bottom:1px solid var(--line);padding:4px 14px 4px 0;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
-td:first-child,th:first-child{padding-left:8px}code,pre{font:13px/1.45 ui-monospace,monospace}pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:6px;padding:6px 10px}\
-.nothing{background:var(--good)}.together{background:var(--some)}</style>\n";
+/// What stands before the listings, in the design of the report (`html.page`).
+const HEAD: &str = include_str!("head.page");
+/// What stands behind them: the search and the theme.
+const TAIL: &str = include_str!("tail.page");
+/// Where the version and the date stand.
+const MADE: &str = "@MADE@";
 
 /// All of it.
 pub fn page(all: &[Listing]) -> String {
-    let mut out = HEAD.to_owned();
+    let mut out = HEAD.replace(MADE, &made());
     for listing in all {
-        let _ = writeln!(out, "<h1>{} (PID {})</h1>", escaped(&listing.process), listing.pid);
+        let _ = writeln!(out, "<h2>{} (PID {})</h2>", escaped(&listing.process), listing.pid);
         let summary = crate::counterfactual::excess::text::text(std::slice::from_ref(listing));
         let closing = summary.lines().last().unwrap_or_default();
         let _ = writeln!(out, "<p>{}</p>", escaped(closing));
@@ -32,20 +30,20 @@ pub fn page(all: &[Listing]) -> String {
             if listing.of(verdict).next().is_none() {
                 continue;
             }
-            let _ =
-                writeln!(out, "<h2>{}</h2>\n<table><tr><th>#<th>Call<th>Times<th>Why<th>Stack</tr>", heading(verdict));
+            let head = "<tr><th>#<th>Call<th>Times<th>Why<th>Stack</tr>";
+            let _ = writeln!(out, "<h3>{}</h3>\n<div class=\"wide\"><table>{head}", heading(verdict));
             listing.of(verdict).for_each(|(number, site)| row(&mut out, number, site));
-            out.push_str("</table>\n");
+            out.push_str("</table></div>\n");
         }
         if !listing.dependents.is_empty() {
-            let _ = writeln!(out, "<h2>{DEPENDENTS}</h2>\n<ul>");
+            let _ = writeln!(out, "<h3>{DEPENDENTS}</h3>\n<ul>");
             listing.dependents.iter().for_each(|listed| {
                 let _ = writeln!(out, "<li>{}", escaped(&dependent(listed)));
             });
             out.push_str("</ul>\n");
         }
     }
-    out
+    out + TAIL
 }
 
 fn row(out: &mut String, number: usize, site: &Listed) {
@@ -93,6 +91,21 @@ mod tests {
     fn text_of_the_program_stays_text() {
         assert_eq!(escaped("f<\"a\">&"), "f&lt;&quot;a&quot;&gt;&amp;");
         let listing = Listing { process: "<script>".into(), ..Listing::default() };
-        assert!(!page(&[listing]).contains("<script"));
+        let made = page(&[listing]);
+        assert_eq!(made.matches("<script").count(), 1, "the page's own");
+        assert!(made.contains("&lt;script&gt; (PID 0)"), "{made}");
+    }
+
+    #[test]
+    fn a_page_says_what_made_it_and_loads_nothing() {
+        let made = page(&[]);
+        assert!(made.contains(&format!("StreamSan {}, 2", env!("CARGO_PKG_VERSION"))), "version and year: {made}");
+        assert!(made.contains("default-src 'none'") && !made.contains("http:") && !made.contains("https:"));
+        // What the script looks for is there.
+        for id in ["search", "theme", "count"] {
+            let is_there = made.contains(&format!("id=\"{id}\"")) && made.contains(&format!("$(\"{id}\")"));
+            assert!(is_there, "{id}");
+        }
+        assert!(made.contains("aria-pressed") && made.ends_with("</html>\n"));
     }
 }

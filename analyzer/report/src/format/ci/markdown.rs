@@ -7,6 +7,7 @@
 
 use super::workspace::Workspace;
 use crate::call_site::{site, site_frame};
+use crate::format::finding_pages;
 use crate::format::short;
 use crate::format::{Event, Reporter, Verdict, closing};
 use crate::model::{Breach, Finding, Report};
@@ -115,6 +116,10 @@ impl Markdown {
         if causes.len() > MOST_CAUSES {
             let what = counted((causes.len() - MOST_CAUSES) as u64, "other cause is", "other causes are");
             let _ = writeln!(self.out, "{what} not listed.\n");
+        }
+        for (command, address) in finding_pages::further(report) {
+            let address = address.map_or_else(String::new, |address| format!(" ([page]({address}))"));
+            let _ = writeln!(self.out, "More: `{command}`{address}\n");
         }
         let trial = closing::trial(report);
         let text = format!("{trial}{coverage}");

@@ -11,7 +11,7 @@ pub mod sarif;
 pub(crate) mod workspace;
 
 /// A path as part of a URI.
-fn percent_encoded(path: &str) -> String {
+pub(super) fn percent_encoded(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {
         match byte {

@@ -8,7 +8,7 @@ use super::percent_encoded;
 use super::workspace::Workspace;
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
-use crate::format::finding_pages::page;
+use crate::format::finding_pages::{Documentation, page};
 use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
@@ -126,7 +126,7 @@ fn index_of(id: &str) -> usize {
 }
 
 impl Rule {
-    fn described(&self) -> Value {
+    fn described(&self, documentation: Option<Documentation>) -> Value {
         let mut rule = json!({
             "id": self.id,
             "name": self.name,
@@ -136,16 +136,12 @@ impl Rule {
             "defaultConfiguration": { "level": "error" },
             "properties": { "tags": self.tags, "precision": self.precision },
         });
-        if let Some(site) = SITE {
-            rule["helpUri"] = page_address(site, self.id).into();
+        if let Some(documentation) = documentation {
+            rule["helpUri"] = documentation.page(self.id).into();
         }
         rule
     }
 }
-
-/// Where the documentation is as a site (`scripts/site`), told when the product is built; without
-/// it, rules name no address.
-const SITE: Option<&str> = option_env!("STREAMSAN_SITE");
 
 /// Frames of a stack that are written.
 const MAX_FRAMES: usize = 100;
@@ -362,12 +358,7 @@ impl Sarif {
             notes.push(json!({ "level": level, "message": { "text": line.trim_start_matches("streamsan: ") } }));
         }
         let mut run = json!({
-            "tool": { "driver": {
-                "name": "StreamSan",
-                "version": env!("CARGO_PKG_VERSION"),
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": RULES.iter().map(Rule::described).collect::<Vec<_>>(),
-            } },
+            "tool": { "driver": driver(Documentation::of_build()) },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
                 "executionSuccessful": !nothing && closing::incomplete(&report.coverage).is_empty() && report.programs.iter().all(|p| p.error().is_none()),
@@ -375,9 +366,6 @@ impl Sarif {
             }],
             "results": std::mem::take(&mut self.results),
         });
-        if let Some(site) = SITE {
-            run["tool"]["driver"]["informationUri"] = site.into();
-        }
         if report.judgement.absent.is_some() {
             let results = run["results"].as_array_mut();
             for result in results.into_iter().flatten().filter(|r| r["baselineState"].is_null()) {
@@ -437,9 +425,18 @@ fn help_page(rule: &str) -> &'static str {
     page(rule).unwrap_or_default().split("\n## See also").next().unwrap_or_default().trim_end()
 }
 
-/// Where the site has the page of a rule.
-fn page_address(site: &str, rule: &str) -> String {
-    format!("{}/findings/{rule}/", site.trim_end_matches('/'))
+/// The tool with its rules.
+fn driver(documentation: Option<Documentation>) -> Value {
+    let mut driver = json!({
+        "name": "StreamSan",
+        "version": env!("CARGO_PKG_VERSION"),
+        "semanticVersion": env!("CARGO_PKG_VERSION"),
+        "rules": RULES.iter().map(|rule| rule.described(documentation)).collect::<Vec<_>>(),
+    });
+    if let Some(documentation) = documentation {
+        driver["informationUri"] = documentation.home().into();
+    }
+    driver
 }
 
 #[cfg(test)]
@@ -468,7 +465,19 @@ mod tests {
             assert!(page.starts_with(&format!("# {rule}\n")) && page.contains("## Mend it"), "{rule}: {page}");
             assert!(!page.contains("../") && !page.contains("## See also"), "{rule}: {page}");
         }
-        let address = page_address("https://docs.example/streamsan/", "forbidden-sync");
-        assert_eq!(address, "https://docs.example/streamsan/findings/forbidden-sync/");
+    }
+
+    #[test]
+    fn tool_and_rules_name_their_address_if_there_is_one() {
+        let told = driver(Some(Documentation::Repository("acme/tools")));
+        assert_eq!(told["informationUri"], "https://github.com/acme/tools");
+        let rules = told["rules"].as_array().expect("rules");
+        let has_page = |rule: &&Value| {
+            let page = format!("/docs/findings/{}.md", rule["id"].as_str().unwrap_or_default());
+            rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://github.com/") && uri.ends_with(&page))
+        };
+        assert_eq!(rules.iter().filter(has_page).count(), RULES.len(), "{told:#}");
+        let untold = driver(None).to_string();
+        assert!(!untold.contains("informationUri") && !untold.contains("helpUri"), "{untold}");
     }
 }
