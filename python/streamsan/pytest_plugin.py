@@ -308,7 +308,7 @@ def pytest_runtest_makereport(item):
     if report.when == "setup":
         # A plugin may run a test again.
         item.streamsan_outcome = "passed"
-    if report.outcome == "failed" or (report.outcome == "skipped" and item.streamsan_outcome == "passed"):
+    if report.outcome == "failed" or (report.outcome == "skipped" and getattr(item, "streamsan_outcome", "passed") == "passed"):
         item.streamsan_outcome = report.outcome
 
 
