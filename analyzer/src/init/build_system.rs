@@ -21,6 +21,7 @@ pub(crate) fn guess(project: &Path) -> Commands<'static> {
             build: "cmake -S . -B build && cmake --build build -j",
             check: if is_tested { "ctest --test-dir build --output-on-failure" } else { "build/app" },
             next: "next   CMake: find_package(StreamSan) and streamsan_add_test check tests one by one\n",
+            is_python,
         };
     }
     if has("meson.build") {
