@@ -163,6 +163,34 @@ fn the_recipe_of_conda_puts_the_archive_into_an_environment() {
     assert!(recipe.contains(concat!("version: \"", env!("CARGO_PKG_VERSION"), "\"")), "another version: {recipe}");
 }
 
+/// The packages have the names that Debian knows: apt plans to install them, and installs nothing.
+#[test]
+fn the_machine_of_a_release_asks_for_packages_that_exist() {
+    let known = Command::new("apt-cache").args(["show", "gcc"]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        eprintln!("skipped: apt has no lists of packages here");
+        return;
+    }
+    let folder = build::scratch("release_machine");
+    let plans = "#!/bin/sh\n[ \"$1\" != update ] || exit 0\nexec /usr/bin/apt-get --simulate \"$@\"\n";
+    for (name, text) in [("apt-get", plans), ("sudo", "#!/bin/sh\nexec \"$@\"\n")] {
+        fs::write(folder.join(name), text).expect("written");
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).expect("rights");
+    }
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let run = |file: &std::path::Path| {
+        let mut bash = command("bash");
+        end_within(bash.arg(file).env("PATH", &path), 2 * tests::run::PATIENCE)
+    };
+    let file = product::root().join("scripts/release/machine");
+    let ended = run(&file);
+    assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
+    assert!(ended.out.lines().any(|line| line.starts_with("rustc ")), "{}", ended.out);
+    let wrong = folder.join("machine");
+    fs::write(&wrong, fs::read_to_string(&file).expect("the script").replace("binutils", "no-such-binutils")).expect("written");
+    assert_ne!(run(&wrong).code(), Some(0), "a name that apt does not know");
+}
+
 #[test]
 fn rattler_takes_the_recipe_of_conda() {
     let Some(bin) = tools() else { return };
