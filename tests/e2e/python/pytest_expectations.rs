@@ -34,7 +34,11 @@ fn a_marked_test_fails_without_its_finding() {
     let run = |text: &str, words: &[&str]| pytest(&python, &folder, text, &[&["--strict-markers"], words].concat());
     let ended = run(&good, &["--streamsan", "--junitxml=junit.xml"]);
     assert_eq!(ended.code(), Some(0), "{}\n{}", ended.out, ended.err);
-    assert!(failed(&ended.out).is_empty() && ended.out.ends_with("streamsan: 2 findings as expected\n"), "{}", ended.out);
+    assert!(
+        failed(&ended.out).is_empty() && ended.out.ends_with("streamsan: 2 findings as expected\n"),
+        "{}",
+        ended.out
+    );
     let junit = std::fs::read_to_string(folder.join("junit.xml")).expect("a file");
     assert!(junit.contains(r#"failures="0""#), "{junit}");
     // Without StreamSan the mark means nothing.

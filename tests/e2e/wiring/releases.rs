@@ -187,7 +187,8 @@ fn the_machine_of_a_release_asks_for_packages_that_exist() {
     assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
     assert!(ended.out.lines().any(|line| line.starts_with("rustc ")), "{}", ended.out);
     let wrong = folder.join("machine");
-    fs::write(&wrong, fs::read_to_string(&file).expect("the script").replace("binutils", "no-such-binutils")).expect("written");
+    fs::write(&wrong, fs::read_to_string(&file).expect("the script").replace("binutils", "no-such-binutils"))
+        .expect("written");
     assert_ne!(run(&wrong).code(), Some(0), "a name that apt does not know");
 }
 
