@@ -1,7 +1,7 @@
 """The program as a test of pytest. Without a GPU:
 
     nvcc -O2 -g -arch=sm_80 -shared -Xcompiler -fPIC pipeline.cu -o libpipeline.so
-    pytest --streamsan --streamsan-args=--sim
+    pytest --streamsan-sim
 """
 
 import ctypes

@@ -20,6 +20,10 @@ import sys
 __version__ = "0.1.0"
 __all__ = ["annotate", "binary", "enable", "external_begin", "external_end", "is_active", "save", "NotActive"]
 
+# For pytest, which takes this package for a plugin: the wheel names it as one, and `-p streamsan` does. By its full name, which
+# `-p streamsan.pytest_plugin` uses as well, the module is registered once.
+pytest_plugins = ["streamsan.pytest_plugin"]
+
 
 class NotActive(RuntimeError):
     """The process does not run under StreamSan."""

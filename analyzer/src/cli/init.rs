@@ -36,9 +36,10 @@ pub(crate) fn main(args: &InitArgs) -> Ending {
         build: args.build.as_deref().unwrap_or(guess.build),
         check: args.command.as_deref().unwrap_or(guess.check),
         next: if args.command.is_none() { guess.next } else { "" },
+        is_python: guess.is_python,
     };
     let written = init::write(&args.folder, &systems, &commands);
-    if args.build.is_some() && !systems.contains(&Ci::Github) {
+    if args.build.is_some() && !guess.is_python && !systems.contains(&Ci::Github) {
         system::say!("NOTE: --build is for GitHub's job; that of GitLab takes the program from an earlier stage");
     }
     let ending = print(&written.text);

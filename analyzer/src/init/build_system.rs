@@ -11,6 +11,7 @@ use super::Commands;
 pub(crate) fn guess(project: &Path) -> Commands<'static> {
     let has = |name: &str| project.join(name).exists();
     let text = |name: &str| std::fs::read_to_string(project.join(name)).unwrap_or_default();
+    let is_python = false;
     if has("CMakeLists.txt") {
         let is_tested = text("CMakeLists.txt").lines().map(str::trim_start).any(|line| {
             let line = line.to_ascii_lowercase();
@@ -20,6 +21,7 @@ pub(crate) fn guess(project: &Path) -> Commands<'static> {
             build: "cmake -S . -B build && cmake --build build -j",
             check: if is_tested { "ctest --test-dir build --output-on-failure" } else { "build/app" },
             next: "next   CMake: find_package(StreamSan) and streamsan_add_test check tests one by one\n",
+            is_python,
         };
     }
     if has("meson.build") {
@@ -28,6 +30,7 @@ pub(crate) fn guess(project: &Path) -> Commands<'static> {
             build: "meson setup build && meson compile -C build",
             check: if is_tested { "meson test -C build --print-errorlogs" } else { "build/app" },
             next: "next   Meson: meson test --wrapper 'streamsan --sim' checks tests one by one\n",
+            is_python,
         };
     }
     if has("Makefile") || has("makefile") || has("GNUmakefile") {
@@ -38,14 +41,19 @@ pub(crate) fn guess(project: &Path) -> Commands<'static> {
             () if rule("test:") => "make test",
             () => "./app",
         };
-        return Commands { build: "make", check, next: "" };
+        return Commands { build: "make", check, next: "", is_python };
     }
     if ["pyproject.toml", "setup.py", "pytest.ini"].into_iter().any(has) {
         return Commands {
-            build: if has("pyproject.toml") || has("setup.py") { "pip install ." } else { "pip install pytest" },
+            build: match () {
+                () if has("pyproject.toml") || has("setup.py") => "pip install . pytest",
+                () if has("requirements.txt") => "pip install -r requirements.txt pytest",
+                () => "pip install pytest",
+            },
             check: "python -m pytest",
-            next: "next   pytest: -p streamsan.pytest_plugin --streamsan names the test of each finding\n",
+            next: "next   with StreamSan's wheel: pytest --streamsan-sim names the test of each finding\n",
+            is_python: true,
         };
     }
-    Commands { build: "make", check: "./app", next: "" }
+    Commands { build: "make", check: "./app", next: "", is_python }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Commands<'a> {
     pub(crate) check: &'a str,
     /// A line about what fits such a project better, or nothing.
     pub(crate) next: &'a str,
+    /// Whether the job needs Python where that of others needs CUDA's compiler.
+    pub(crate) is_python: bool,
 }
 
 /// What became of the files.
@@ -92,6 +94,16 @@ pub(crate) fn write(project: &Path, systems: &[Ci], commands: &Commands<'_>) -> 
 const GITHUB: &str = ".github/workflows/streamsan.yml";
 const GITLAB: &str = ".gitlab/streamsan.yml";
 
+/// The step that installs Python.
+const PYTHON: &str = "      - uses: actions/setup-python@v6
+        with:
+          python-version: '3.x'
+";
+
+/// Where GitLab's job has what it checks from.
+const GITLAB_PROGRAM: &str = "The program comes from an earlier stage.";
+const GITLAB_PYTHON: &str = "The job installs the project.";
+
 /// The repository that has the action, as `owner/name`, told when the product is built for a
 /// release; without it, the job says that the owner is to be filled in.
 const REPOSITORY: Option<&str> = option_env!("STREAMSAN_REPOSITORY");
@@ -99,8 +111,20 @@ const REPOSITORY: Option<&str> = option_env!("STREAMSAN_REPOSITORY");
 /// A template with its words. A string of JSON is one of YAML.
 fn filled(template: &str, commands: &Commands<'_>) -> String {
     let quoted = |command: &str| serde_json::Value::from(command).to_string();
+    // The images of CUDA have no Python, and Debian's Python takes no packages by pip.
+    let (container, setup, image) = match commands.is_python {
+        true => ("", PYTHON, "      image: python:3\n"),
+        false => ("    container: nvidia/cuda:13.0.0-devel-ubuntu24.04 # for nvcc\n", "", ""),
+    };
+    // GitLab's component has no step before that which it checks.
+    let whole = format!("{} && {}", commands.build, commands.check);
     let note = " OWNER is the owner of StreamSan's repository.";
     template
+        .replace("@CONTAINER@\n", container)
+        .replace("@SETUP@\n", setup)
+        .replace("@IMAGE@\n", image)
+        .replace("@WHERE@", if commands.is_python { GITLAB_PYTHON } else { GITLAB_PROGRAM })
+        .replace("@WHOLE@", &quoted(if commands.is_python { &whole } else { commands.check }))
         .replace("@NOTE@", if REPOSITORY.is_some() { "" } else { note })
         .replace("@REPOSITORY@", REPOSITORY.unwrap_or("OWNER/streamsan"))
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))

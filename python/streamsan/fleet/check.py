@@ -27,16 +27,16 @@ def main(given):
     for one in made:
         if one.guessed:
             one.date = there.get(one.name, one.date)
-    say(given, f"{sum(len(t.traces) for t in made)} traces in {len(made)} tasks"
-        + (f"; {len(aside)} files that do not fit the layout are left out" if aside else ""))
+    say(given, f"{count(sum(len(t.traces) for t in made), 'trace')} in {count(len(made), 'task')}"
+        + ("; " + count(len(aside), "file that does not fit the layout is left out", "files that do not fit the layout are left out") if aside else ""))
     engine = engines.of(given.engine, given.jobs)
     try:
         total = drive(given, made, engine)
     finally:
         engine.close()
-    say(given, f"{total['traces']} traces checked, {total['bad']} not read whole, {total['findings']} rows of findings"
-        + (f", {total['kept']} tasks were there already" if total["kept"] else "")
-        + (f", {total['retries']} retries" if total["retries"] else ""))
+    say(given, f"{count(total['traces'], 'trace')} checked, {total['bad']} not read whole, {count(total['findings'], 'row')} of findings"
+        + (f", {count(total['kept'], 'task was', 'tasks were')} there already" if total["kept"] else "")
+        + (f", {count(total['retries'], 'retry', 'retries')}" if total["retries"] else ""))
     if total["bad"]:
         say(given, f"'streamsan fleet report {given.out}' names the traces that were not read")
     return FINDINGS if total["fails"] else INTERNAL if total["bad"] else 0
@@ -100,6 +100,11 @@ def progress(given, size):
     from tqdm import tqdm
 
     return tqdm(total=size, unit="B", unit_scale=True, desc="traces", disable=given.quiet or None, file=sys.stderr)
+
+
+def count(number, noun, several=None):
+    """A number with its noun."""
+    return f"{number} {noun if number == 1 else several or noun + 's'}"
 
 
 def say(given, text):

@@ -1,6 +1,7 @@
 //! The Python package: what it says of engines, the pytest plugin, the wheel.
 
 mod external;
+mod pytest_expectations;
 pub mod pytest_plugin;
 mod restart;
 mod wheel;

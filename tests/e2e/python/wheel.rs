@@ -11,6 +11,8 @@ use std::time::Duration;
 use tests::run::{Ended, command, end};
 use tests::{build, fake, product};
 
+use super::pytest_plugin;
+
 /// An environment with nothing but the wheel in it, made once; without Python's packages nothing is
 /// tried.
 fn environment() -> Option<PathBuf> {
@@ -94,6 +96,32 @@ fn an_installed_wheel_checks_programs() {
         python(&bin, "import streamsan; assert streamsan.__version__ in open(streamsan.__file__).read()").code(),
         Some(0)
     );
+}
+
+/// The plugin comes with the wheel, and its names mean one module: pytest refuses a second one.
+#[test]
+fn pytest_takes_the_plugin_under_each_of_its_names() {
+    let (Some(bin), Some(with_pytest)) = (environment(), pytest_plugin::python()) else { return };
+    let lib = with_pytest.with_file_name("").join("../lib");
+    let mut found = std::fs::read_dir(lib).expect("packages").flatten().map(|entry| entry.path().join("site-packages"));
+    let packages = found.next().expect("pytest's packages");
+    let folder = build::scratch("wheel_pytest");
+    let run = |words: &[&str], text: &str| {
+        std::fs::write(folder.join("test_streams.py"), text).expect("write");
+        let mut pytest = installed(&bin, "python");
+        pytest.env("PYTHONPATH", &packages).env("PYTHONDONTWRITEBYTECODE", "1").current_dir(&folder);
+        end(pytest.args(["-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]).args(words))
+    };
+    let racy = format!("{}{}", pytest_plugin::TESTS, pytest_plugin::RACY);
+    for name in [&[][..], &["-p", "streamsan"], &["-p", "streamsan.pytest_plugin"]] {
+        for (text, code) in [(&*racy, 1), (pytest_plugin::TESTS, 0)] {
+            let ended = run(&[name, &["--streamsan"]].concat(), text);
+            assert_eq!(ended.code(), Some(code), "{name:?}: {}\n{}", ended.out, ended.err);
+            assert_eq!(ended.out.contains("2 failed by races"), code == 1, "{name:?}: {}", ended.out);
+        }
+    }
+    let ended = run(&["-p", "no:streamsan", "--streamsan"], pytest_plugin::TESTS);
+    assert!(ended.code() == Some(4) && ended.err.contains("unrecognized arguments"), "{}", ended.err);
 }
 
 #[test]

@@ -72,6 +72,22 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+fn one_is_not_several() {
+    let Some(bin) = environment() else { return };
+    let folder = build::scratch("fleet_one");
+    let (input, out) = (folder.join("in"), folder.join("out"));
+    std::fs::create_dir_all(input.join("job/h1")).expect("a folder");
+    std::fs::copy(recorded("triton_step"), input.join("job/h1/rank0.trace")).expect("copied");
+    let check = ["check", text(&input), "--out", text(&out), "--date", "2026-11-23"];
+    for more in ["", ", 1 task was there already"] {
+        let ended = fleet(&bin, &check);
+        assert_eq!(ended.code(), Some(66), "{}", ended.err);
+        let ending = format!("1 trace checked, 0 not read whole, 2 rows of findings{more}\n");
+        assert!(ended.err.contains("1 trace in 1 task\n") && ended.err.contains(&ending), "{}", ended.err);
+    }
+}
+
+#[test]
 fn each_trace_is_a_row_and_duckdb_and_spark_agree() {
     let Some(bin) = environment() else { return };
     let folder = build::scratch("fleet_dataset");

@@ -96,7 +96,9 @@ fn the_commands_are_those_of_the_projects_files() {
         ("meson.build", "project('a', 'cuda')\ntest('a', a)\n", "meson setup build", "meson test -C build"),
         ("Makefile", "all: a\ntest: all\n", "make", "make test"),
         ("Makefile", "all: a\ntests-are-elsewhere: all\n", "make", "./app"),
-        ("pyproject.toml", "[project]\nname = 'a'\n", "pip install .", "python -m pytest"),
+        ("pyproject.toml", "[project]\nname = 'a'\n", "pip install . pytest", "python -m pytest"),
+        ("setup.py", "", "pip install . pytest", "python -m pytest"),
+        ("pytest.ini", "[pytest]\n", "pip install pytest", "python -m pytest"),
         ("README", "", "make", "./app"),
     ]
     .into_iter()
@@ -111,6 +113,18 @@ fn the_commands_are_those_of_the_projects_files() {
             |key: &str, command: &str| job.lines().any(|line| line.trim().starts_with(&format!("{key}: \"{command}")));
         assert!(holds("run", build) && holds("command", check), "{file}: {text}: {job}");
         assert!(ended.out.contains(&format!("try    streamsan --sim {check}")), "{}", ended.out);
+        // The images of CUDA have no Python; other projects need CUDA's compiler.
+        let is_python = check.starts_with("python");
+        let has = |words: &str| job.contains(words);
+        assert_eq!((has("actions/setup-python@"), has("container: nvidia/cuda:")), (is_python, !is_python), "{job}");
+        assert_eq!(ended.out.contains("pytest --streamsan-sim"), is_python, "{}", ended.out);
+        let ended = init(&project, &["--ci", "gitlab"]);
+        assert_eq!(ended.code(), Some(0), "{}", ended.err);
+        let job = read(&project, ".gitlab/streamsan.yml");
+        let whole = if is_python { format!("{build} && {check}") } else { check.to_owned() };
+        assert!(job.contains(&format!("\n      command: \"{whole}")), "{job}");
+        assert_eq!(job.contains("image: python:3\n"), is_python, "{job}");
+        assert_eq!(job.matches('@').count(), 1, "each word is filled in: {job}");
     }
     let project = build::scratch("init_commands_given");
     fs::write(project.join("CMakeLists.txt"), "enable_testing()\n").expect("written");

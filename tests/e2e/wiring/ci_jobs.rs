@@ -153,6 +153,9 @@ fn the_component_for_gitlab_writes_a_code_quality_report() {
     assert_ne!(job(json!({ "command": "true", "sha256": sum })).0["code"], 4, "another archive");
 }
 
+/// The job of `streamsan init`.
+const GITLAB: &str = ".gitlab/streamsan.yml";
+
 #[test]
 fn linters_accept_the_action_and_the_workflows() {
     let Some(bin) = tools() else { return };
@@ -169,14 +172,20 @@ fn linters_accept_the_action_and_the_workflows() {
         assert_eq!(end(streamsan(["init", "--ci", ci]).arg(&written)).code(), Some(0));
     }
     workflows.push(written.join(".github/workflows/streamsan.yml"));
+    let python = build::scratch("written_jobs_python");
+    fs::write(python.join("pyproject.toml"), "[project]\nname = 'a'\n").expect("written");
+    for ci in ["github", "gitlab"] {
+        assert_eq!(end(streamsan(["init", "--ci", ci]).arg(&python)).code(), Some(0));
+    }
+    workflows.push(python.join(".github/workflows/streamsan.yml"));
     let schema = |name: &str, files: &[PathBuf]| {
         let mut check = command(bin.join("check-jsonschema"));
         end(check.args(["--builtin-schema", name]).args(files))
     };
     let linted = schema("vendor.github-actions", &[root.join("action.yml")]);
     assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);
-    let jobs =
-        schema("vendor.gitlab-ci", &[root.join("examples/.gitlab-ci.yml"), written.join(".gitlab/streamsan.yml")]);
+    let jobs = [root.join("examples/.gitlab-ci.yml"), written.join(GITLAB), python.join(GITLAB)];
+    let jobs = schema("vendor.gitlab-ci", &jobs);
     assert_eq!(jobs.code(), Some(0), "{}{}", jobs.out, jobs.err);
     let linted = schema("vendor.github-workflows", &workflows);
     assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);

@@ -114,7 +114,7 @@ fn pytest_and_meson() {
             ["-O2", "-g", "-arch=sm_80", "-shared", "-Xcompiler", "-fPIC", "pipeline.cu", "-o", "libpipeline.so"];
         let built = project.run("nvcc", &library);
         assert_eq!(built.code(), Some(0), "{}", built.err);
-        let words = ["-m", "pytest", "-q", "-p", "streamsan.pytest_plugin", "--streamsan", "--streamsan-args=--sim"];
+        let words = ["-m", "pytest", "-q", "-p", "streamsan", "--streamsan-sim"];
         let ended = project.run("python", &words);
         assert_eq!(ended.code(), Some(code), "{}{}", ended.out, ended.err);
         assert_eq!(ended.out.contains("FAILED test_pipeline.py::test_pipeline"), code == 1, "{}", ended.out);

@@ -3,6 +3,7 @@
 mod build_systems;
 mod ci_jobs;
 mod examples;
+mod readers;
 mod releases;
 
 use std::fs;

@@ -163,6 +163,64 @@ fn the_recipe_of_conda_puts_the_archive_into_an_environment() {
     assert!(recipe.contains(concat!("version: \"", env!("CARGO_PKG_VERSION"), "\"")), "another version: {recipe}");
 }
 
+/// The packages have the names that Debian knows: apt plans to install them, and installs nothing.
+#[test]
+fn the_machine_of_a_release_asks_for_packages_that_exist() {
+    let known = Command::new("apt-cache").args(["show", "gcc"]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        eprintln!("skipped: apt has no lists of packages here");
+        return;
+    }
+    let folder = build::scratch("release_machine");
+    let plans = "#!/bin/sh\n[ \"$1\" != update ] || exit 0\nexec /usr/bin/apt-get --simulate \"$@\"\n";
+    for (name, text) in [("apt-get", plans), ("sudo", "#!/bin/sh\nexec \"$@\"\n")] {
+        fs::write(folder.join(name), text).expect("written");
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).expect("rights");
+    }
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let run = |file: &std::path::Path| {
+        let mut bash = command("bash");
+        end_within(bash.arg(file).env("PATH", &path), 2 * tests::run::PATIENCE)
+    };
+    let file = product::root().join("scripts/release/machine");
+    let ended = run(&file);
+    assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
+    assert!(ended.out.lines().any(|line| line.starts_with("rustc ")), "{}", ended.out);
+    let wrong = folder.join("machine");
+    fs::write(&wrong, fs::read_to_string(&file).expect("the script").replace("binutils", "no-such-binutils"))
+        .expect("written");
+    assert_ne!(run(&wrong).code(), Some(0), "a name that apt does not know");
+}
+
+#[test]
+fn rattler_takes_the_recipe_of_conda() {
+    let Some(bin) = tools() else { return };
+    let render = |recipe: &std::path::Path| {
+        let mut python = command(bin.join("python"));
+        python.arg(product::root().join("tests/ci_jobs/recipe.py")).arg(recipe).args(["linux-64", "linux-aarch64"]);
+        end(python.env("STREAMSAN_RELEASES", "https://forge.example/releases").env("STREAMSAN_SHA256", "0".repeat(64)))
+    };
+    let recipe = product::root().join("packaging/conda/recipe.yaml");
+    let ended = render(&recipe);
+    assert_eq!(ended.code(), Some(0), "{}", ended.err);
+    let told: Value = serde_json::from_str(&ended.out).expect("JSON");
+    let version = env!("CARGO_PKG_VERSION");
+    for (platform, processor) in [("linux-64", "x86_64"), ("linux-aarch64", "aarch64")] {
+        assert_eq!(told[platform].as_array().map(Vec::len), Some(1), "{told:#}");
+        // The address is one under which a release is.
+        let archive = format!("streamsan-{version}-{processor}-linux.tar.gz");
+        let url = format!("https://forge.example/releases/download/v{version}/{archive}");
+        assert_eq!(told[platform][0]["source"][0]["url"], url, "{told:#}");
+        assert_eq!(told[platform][0]["about"]["license"], "Apache-2.0", "{told:#}");
+    }
+    let text = fs::read_to_string(&recipe).expect("the recipe");
+    let bad = build::scratch("bad_recipe").join("recipe.yaml");
+    for (right, wrong) in [("\nrequirements:", "\nrequirments:"), ("license: Apache-2.0", "license: Apache 2")] {
+        fs::write(&bad, text.replace(right, wrong)).expect("written");
+        assert_ne!(render(&bad).code(), Some(0), "{wrong}");
+    }
+}
+
 #[test]
 fn a_linter_accepts_the_container_files() {
     let Some(bin) = tools() else { return };
@@ -209,7 +267,10 @@ fn the_site_has_all_pages_and_no_link_leads_nowhere() {
     assert!(start.contains(r#""provider":"mike""#) || start.contains(r#""provider": "mike""#), "no menu of versions");
     assert!(fs::read_to_string(all.join(version).join("index.html")).is_ok_and(|same| same == start));
     let gate = fs::read_to_string(folder.join("guide/ci-gate/index.html")).expect("the page");
-    assert!(gate.contains("acme/tools@v0") && !gate.contains("OWNER"), "who owns the action");
+    assert!(
+        gate.contains(concat!("acme/tools@v", env!("CARGO_PKG_VERSION"))) && !gate.contains("OWNER"),
+        "who owns the action"
+    );
     for rule in ["read-after-write", "write-after-read", "forbidden-sync"] {
         let page = fs::read_to_string(folder.join("findings").join(rule).join("index.html")).expect("the page");
         assert!(page.contains(&format!("<h1 id=\"{rule}\">")), "{rule}");

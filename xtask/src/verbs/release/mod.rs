@@ -10,11 +10,15 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{command, workspace};
 
 /// The places that name the version: a file, and the text around it.
-const PLACES: [(&str, &str, &str); 6] = [
+const PLACES: [(&str, &str, &str); 10] = [
     ("Cargo.toml", "\nversion = \"", "\"\n"),
     ("python/streamsan/__init__.py", "\n__version__ = \"", "\"\n"),
     ("packaging/conda/recipe.yaml", "\n  version: \"", "\"\n"),
-    ("examples/.gitlab-ci.yml", "/streamsan@", "\n"),
+    ("examples/.github/workflows/races.yml", "OWNER/streamsan@v", "\n"),
+    ("docs/guide/ci-gate.md", "OWNER/streamsan@v", " "),
+    ("docs/guide/ci-gate.md", "/streamsan/streamsan@v", "\n"),
+    ("docs/guide/ci-gate.md", "/streamsan-", "-x86_64"),
+    ("examples/.gitlab-ci.yml", "/streamsan@v", "\n"),
     ("examples/.gitlab-ci.yml", "$STREAMSAN_RELEASES/v", "/"),
     ("examples/.gitlab-ci.yml", "/streamsan-", "-x86_64"),
 ];
