@@ -98,7 +98,7 @@ fn grades_decide_on_the_run() {
 #[test]
 fn a_read_of_unwritten_memory_has_one_side() {
     let reads = |race: &mut InsideRace, sides: &mut [InsideSide; 2]| {
-        race.remedy = 32;
+        race.remedy = 17;
         sides[0] = sides[1];
     };
     for (grade, weakness, fails) in [(1, Some("partly-written"), 0), (2, None, 1)] {
