@@ -90,7 +90,7 @@ fn the_target_of_a_reduction_changes_until_its_end() {
 fn reductions_and_atomic_operations_do_not_race_with_each_other() {
     let mut s = Script::new(3, 32);
     for block in 0..3 {
-        s.bulk((block, 0), u64::from(block) * 2 + 1 | GROUPED, (GLOBAL, 64), Atomic);
+        s.bulk((block, 0), (u64::from(block) * 2 + 1) | GROUPED, (GLOBAL, 64), Atomic);
     }
     s.strong((0, 3), 64, Atomic, Order::RELAXED, Scope::Device);
     clean(&s);

@@ -63,6 +63,7 @@ fn access<'a>(site: u32, memory: Memory, addresses: &'a [u64; LANES], size: u32,
         object: false,
         compares: false,
         bulk: None,
+        map: false,
     }
 }
 
