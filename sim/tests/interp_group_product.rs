@@ -75,12 +75,22 @@ impl Form {
             }
         }
         let first = if self.registers {
-            (0..4)
-                .map(|at| format!("\"r\"(ar[at * 512 + T * 4 + {at}])", at = at).replace("ar[at", "ar[i"))
-                .collect::<Vec<_>>()
-                .join(", ")
+            (0..4).map(|at| format!("\"r\"(f[{at}])")).collect::<Vec<_>>().join(", ")
         } else {
             "\"l\"(a + ((u64)(at(sa) + i * step_a) >> 4))".to_owned()
+        };
+        // Registers of a factor are written while no product uses them, and before a fence (PTX
+        // ISA, wgmma.fence).
+        let (load, used) = if self.registers {
+            let words = (0..4).map(|at| format!("ar[i * 512 + T * 4 + {at}]")).collect::<Vec<_>>().join(", ");
+            (
+                format!(
+                    "unsigned f[4] = {{{words}}};\n        asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");"
+                ),
+                r#"asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");"#,
+            )
+        } else {
+            (String::new(), "")
         };
         let results = (0..sums).map(|at| format!("\"+r\"(d[{at}])")).collect::<Vec<_>>().join(", ");
         let _ = write!(
@@ -97,9 +107,12 @@ extern "C" __global__ void {name}(const int4* ia, const int4* ib, int na, int nb
     unsigned d[{sums}];
     for (int r = 0; r < {sums}; r++) d[r] = 12345;
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    for (int i = 0; i < steps; i++)
+    for (int i = 0; i < steps; i++) {{
+        {load}
         asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{keep}, 0; wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types} {{{ds}}}, {a}, %{b}, p{tail}; }}"
             : {results} : {first}, "l"(b + ((u64)(at(sb) + i * step_b) >> 4)), "r"(i) : "memory");
+        {used}
+    }}
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     for (int r = 0; r < {sums}; r++) out[T * {sums} + r] = d[r];

@@ -5,8 +5,8 @@
 //! addresses are free). Beside it, one file for each kind of memory: `pool`
 //! (stream-ordered), `graph_memory`, `virtual_memory` (reserved and mapped), `ipc` (of other
 //! processes), `array`, `texture`. `memcpy` moves bytes.
-//! `own_view` says to a tool which memory the simulator maps twice, and `registered_view` does so
-//! with the program's own pages. `unwritten` keeps which bytes nothing has written.
+//! `registered_view` maps pages of the program twice. `unwritten` keeps which bytes nothing has
+//! written.
 //!
 //! Some files know the table and the table knows them: a free digests the content of the allocation
 //! (`result_digests`), and the digest reads it through the table; `virtual_memory` keeps its
@@ -21,7 +21,6 @@ pub(crate) mod graph_memory;
 pub(crate) mod ipc;
 pub(crate) mod memcpy;
 mod own_memory;
-pub(crate) mod own_view;
 pub(crate) mod pool;
 pub(crate) mod registered_view;
 pub(crate) mod result_digests;

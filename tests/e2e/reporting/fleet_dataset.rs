@@ -175,7 +175,7 @@ fn a_worker_that_is_killed_costs_no_row() {
         check.args(["-m", "streamsan.fleet", "check", text(&input), "--out", text(&out), "--engine", engine]);
         let ended = end_within(check.env("STREAMSAN_BIN", &fake), Duration::from_secs(110));
         assert_eq!(ended.code(), Some(66), "{engine}: {}", ended.err);
-        assert!(stamp.exists() && ended.err.contains("1 retries"), "{engine}: {}", ended.err);
+        assert!(stamp.exists() && ended.err.contains("1 retry"), "{engine}: {}", ended.err);
         assert_eq!(rows(&bin, &out), expected, "{engine}");
     }
 }

@@ -360,7 +360,7 @@ static int two_streams(const std::string &name, bool racy) {
         blocks<2><<<all, 32, 16384, b>>>(apart, from(0, 0));
     } else if (name == "patched") {
         // The same by the bytes of the map, which no call tells.
-        float *to = racy ? tensor : other + 4 * WIDTH;
+        float *to = (racy ? tensor : other) + 4 * WIDTH;
         memcpy(&apart, &to, sizeof to);
         blocks<2><<<all, 32, 16384, a>>>(map, from(0, 0));
         blocks<2><<<half, 32, 16384, b>>>(apart, from(0, 0));

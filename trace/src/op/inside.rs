@@ -426,7 +426,7 @@ mod tests {
         };
         for (field, error) in [
             ("InsideGrade", of(InsideRace { grade: 4, ..RACE }, &two, &FRAMES)),
-            ("InsideRemedy", of(InsideRace { remedy: 12, ..RACE }, &two, &FRAMES)),
+            ("InsideRemedy", of(InsideRace { remedy: 18, ..RACE }, &two, &FRAMES)),
             ("shared", of(InsideRace { shared: 2, ..RACE }, &two, &FRAMES)),
             ("text", of(InsideRace { variable: 3, ..RACE }, &two, &FRAMES)),
             ("sides", of(RACE, &two[..1], &FRAMES)),

@@ -157,7 +157,7 @@ pub(super) fn launch(
     let before_wait = state.ordering.view_before_wait(context.epoch, node).filter(|_| begins_early);
     let measured = touched.map(|mut runs| {
         atomics::settle(&predicted, image, &mut state.memory, &mut runs);
-        let nowhere = |name: &str| !state.memory.has_address(image, name);
+        let nowhere = |name: &str| state.memory.address_of(image, name).is_none();
         let unseen = measured::unseen(&predicted, simulated, nowhere);
         let mut known = measured::effects(&runs);
         measured::attribute(&mut known, &predicted, &state.memory);

@@ -191,7 +191,7 @@ pub(super) enum PredictedBytes {
 }
 
 /// Where a predicted effect may be.
-pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -> PredictedBytes {
+pub(super) fn reach(effect: &Effect, image: ImageId, memory: &Allocations) -> PredictedBytes {
     let whole = |memory: &Allocations, at: u64| {
         // From the address as the program uses it: aliases are not followed.
         memory.locate(at).map(|place| {
@@ -206,8 +206,9 @@ pub(super) fn reach(effect: &Effect, image: ImageId, memory: &mut Allocations) -
         | EffectBase::Maybe(_, value)
         | EffectBase::Tensor(_, value)
         | EffectBase::Absolute(value) => *value,
-        EffectBase::Global(name) => match memory.global(image, name) {
-            Some((ptr, _)) if memory.has_address(image, name) => ptr,
+        // Where it was measured, not where accesses to it are kept.
+        EffectBase::Global(name) => match memory.address_of(image, name) {
+            Some(address) => address,
             // Its place is unknown, and so what it touches lies in no allocation. How far into the
             // variable it reaches is known all the same.
             _ if matches!(effect.bytes, EffectExtent::Bounded { .. }) => return PredictedBytes::Nothing,
@@ -316,6 +317,27 @@ mod tests {
     fn bytes_in_no_allocation_do_not_count_as_missing() {
         assert_eq!(verdict(Vec::new(), &[run(0x100_0000, 64, 1)]), PredictionVerdict::Tight);
         assert_eq!(verdict(Vec::new(), &[run(0x1000, 64, 1)]), PredictionVerdict::Unsound);
+    }
+
+    #[test]
+    fn variables_are_compared_once_their_address_is_known() {
+        let image = ImageId(1);
+        let stores = |lo, hi| vec![range(EffectBase::Global("v".into()), AccessKind::Write, lo, hi, true)];
+        let verdict = |memory: &mut Allocations, effects, runs: &[ExactRun]| {
+            compare(&known(effects), image, memory, runs).verdict
+        };
+        let mut memory = memory();
+        // A kernel ran before anything asked for the address.
+        memory.global(image, "v");
+        assert_eq!(verdict(&mut memory, stores(0, 64), &[run(0x2_0000, 64, 1)]), PredictionVerdict::Tight);
+        memory.name_global(image, "v", Allocation::variable(0x2_0000, 0x100));
+        assert_eq!(memory.address_of(image, "v"), Some(0x2_0000));
+        assert_eq!(verdict(&mut memory, stores(0, 64), &[run(0x2_0000, 64, 1)]), PredictionVerdict::Tight);
+        assert_eq!(verdict(&mut memory, stores(0, 64), &[run(0x2_0000, 68, 1)]), PredictionVerdict::Unsound);
+        // One whose address is known before.
+        memory.name_global(image, "w", Allocation::variable(0x3_0000, 0x100));
+        let bytes = vec![range(EffectBase::Global("w".into()), AccessKind::Write, 4, 8, true)];
+        assert_eq!(verdict(&mut memory, bytes, &[run(0x3_0004, 4, 1)]), PredictionVerdict::Tight);
     }
 
     #[test]

@@ -91,8 +91,8 @@ pub struct Allocations {
     pub escapes: Escapes,
     /// Kernels that hand on what is handed to them.
     pub relays: Relays,
-    /// Addresses of `__device__` variables, by the image that defines them.
-    globals: FxHashMap<(ImageId, Box<str>), u64>,
+    /// `__device__` variables, by the image that defines them.
+    globals: FxHashMap<(ImageId, Box<str>), variables::Variable>,
     /// The program's names for its allocations: each name once, counted from 1.
     names: Vec<Box<str>>,
     /// Where the levels of mipmapped arrays end: each list once, counted from 1.
