@@ -44,7 +44,8 @@ fn maps_that_kernels_make_have_the_tensors_that_are_put_in() {
                         assert_eq!(report["coverage"]["launches"]["kinds_only"], 1, "{case}");
                     }
                     let finding = &report["findings"][0];
-                    let confidence = if how == "--sim" { "certain" } else { "likely" };
+                    // What is measured of the PTX that runs is no proof for machine code beside it.
+                    let confidence = if (form, how) == ("ptx", "--sim") { "certain" } else { "likely" };
                     let wanted = ("write-after-write".into(), confidence.into());
                     assert!(
                         !racy || (&finding["hazard"], &finding["confidence"]) == (&wanted.0, &wanted.1),
