@@ -147,7 +147,7 @@ mod tests {
         effects[0].lock = Some(HeldLock(vec![(EffectBase::Absolute(0), word)], role));
         MeasuredOrder::of(order).apply(signals, ImageId::NONE, &mut Allocations::default(), &mut effects);
         let at = |k: u64| {
-            let holds = |effect: &&Effect| match reach(effect, ImageId::NONE, &mut Allocations::default()) {
+            let holds = |effect: &&Effect| match reach(effect, ImageId::NONE, &Allocations::default()) {
                 PredictedBytes::ByteSet(set, true) => set.meets(0x1000 + 4 * k, 0x1004 + 4 * k),
                 _ => panic!("exact bytes"),
             };
