@@ -67,6 +67,8 @@ pub mod inside_side_flags {
     pub const ASYNCHRONOUS: u32 = 1;
     /// The thread is known; without, it is one of many.
     pub const THREAD: u32 = 2;
+    /// It is no access: the thread ends there, and the shared memory of its block with it.
+    pub const ENDS: u32 = 4;
 }
 
 /// A source line of an instruction.

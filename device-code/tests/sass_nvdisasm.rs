@@ -314,6 +314,22 @@ fn agrees_on_sm_120() {
     check_arch("sm_120a");
 }
 
+/// Compares instructions for 9.0 with nvdisasm: of each of these words, the `variants` of it.
+fn agrees_on_words(what: &str, words: &[u128], variants: impl Fn(u128, &MachineInst) -> Vec<u128>) -> Score {
+    let arch = Arch::new(90);
+    let generation = arch.generation().expect("sm_90");
+    let mut score = Score::default();
+    for &word in words {
+        for variant in variants(word, &decode(generation, word, 0)) {
+            take(arch, &variant.to_le_bytes(), &mut score);
+        }
+    }
+    compare(arch, &mut score);
+    report(what, &score);
+    assert!(score.wrong.is_empty(), "decoder and nvdisasm disagree, see above");
+    score
+}
+
 /// Products of warp groups, as ptxas makes them of `wgmma`: dense and sparse, with the first factor
 /// in shared memory and in registers. Any single bit that is another one is another form, which is
 /// read as nvdisasm reads it or is left.
@@ -335,11 +351,7 @@ fn agrees_on_products_of_warp_groups() {
         0x000f_e600_0b80_0a18_0400_1c00_0818_79f3,
         0x000f_e600_0b80_0918_0000_0004_1c18_7df3,
     ];
-    let arch = Arch::new(90);
-    let generation = arch.generation().expect("sm_90");
-    let mut score = Score::default();
-    for word in WORDS {
-        let inst = decode(generation, word, 0);
+    let score = agrees_on_words("products of warp groups", &WORDS, |word, inst| {
         assert!(matches!(inst.op, Opcode::Arithmetic(Arithmetic::GroupMma { .. })), "{inst}");
         // nvdisasm has no text for other scoreboards, nor for a fourth type of HGMMA.
         let others = (16..90).filter(|bit| !(84..87).contains(bit)).map(|bit| word ^ 1 << bit);
@@ -347,13 +359,8 @@ fn agrees_on_products_of_warp_groups() {
         // Beside no scoreboard: a predicate that is true, whose number is stored as its complement.
         let (open, plain) = (word | 7 << 84, word & !(7 << 87));
         let types = |word: &u128| word & 0x1ff != 0x1f0 || word >> 76 & 3 != 3;
-        for word in [word, open, plain].into_iter().chain(others).chain(codes).filter(types) {
-            take(arch, &word.to_le_bytes(), &mut score);
-        }
-    }
-    compare(arch, &mut score);
-    report("products of warp groups", &score);
-    assert!(score.wrong.is_empty(), "decoder and nvdisasm disagree, see above");
+        [word, open, plain].into_iter().chain(others).chain(codes).filter(types).collect()
+    });
     assert!(score.full > 1000, "{} of {} are read in full", score.full, score.total);
 }
 
@@ -369,25 +376,18 @@ fn agrees_on_numbers_of_eight_bits() {
         0x008f_e400_0300_06ff_0000_0004_ff0b_723e,
         0x001f_e200_0200_0cff_0000_0006_ff09_723e,
     ];
-    let arch = Arch::new(90);
-    let generation = arch.generation().expect("sm_90");
-    let mut score = Score::default();
-    for word in WORDS {
-        let inst = decode(generation, word, 0);
+    let generation = Arch::new(90).generation().expect("sm_90");
+    agrees_on_words("numbers of eight bits", &WORDS, |word, inst| {
         let eight =
             matches!(inst.op, Opcode::Arithmetic(Arithmetic::PackEight { .. } | Arithmetic::UnpackEight { .. }));
         assert!(eight, "{inst}");
         // Registers, the clamp of what is negative, and the half that is unpacked.
         let half = matches!(inst.op, Opcode::Arithmetic(Arithmetic::UnpackEight { .. })).then_some(88);
         let bits = (16..24).chain(32..40).chain([75]).chain(half);
-        for word in [word].into_iter().chain(bits.map(|bit| word ^ 1 << bit)) {
-            assert!(decode(generation, word, 0).is_full());
-            take(arch, &word.to_le_bytes(), &mut score);
-        }
-    }
-    compare(arch, &mut score);
-    report("numbers of eight bits", &score);
-    assert!(score.wrong.is_empty(), "decoder and nvdisasm disagree, see above");
+        let words: Vec<u128> = [word].into_iter().chain(bits.map(|bit| word ^ 1 << bit)).collect();
+        assert!(words.iter().all(|word| decode(generation, *word, 0).is_full()), "{inst}");
+        words
+    });
 }
 
 /// The comparison itself must be able to fail: one flipped bit in any decoded field must be

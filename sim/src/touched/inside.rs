@@ -12,10 +12,6 @@ use crate::interp::{MachineModule, Program, SharedVariable};
 use device_code::ptx;
 use sim_races::{Grade, Inexact, Kind, Race, Remedy, Scope, Side};
 
-/// In the flags of a side, as the trace has them: the thread ends there, and the shared memory of
-/// its block with it.
-const ENDS: u32 = 4;
-
 /// Races of a grid that are told one by one.
 const MOST: usize = 128;
 
@@ -138,7 +134,7 @@ impl Grid {
             if race.remedy == Remedy::BlockStays {
                 // The memory of the block that ends.
                 let ended = usize::from(race.shared == Some(race.sides[1].block));
-                [&mut one, &mut other][ended].flags |= ENDS;
+                [&mut one, &mut other][ended].flags |= inside_side_flags::ENDS;
             }
             grid.sides.extend([one, other]);
             let dynamic = program.kernel(&member.kernel).map_or(0, |kernel| kernel.dynamic_start());
