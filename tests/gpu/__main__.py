@@ -22,6 +22,7 @@ VERBS = (
     "check",
     "order",
     "in_place",
+    "descriptors",
     "transparency",
     "semantics",
     "torch",

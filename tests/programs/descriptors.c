@@ -184,6 +184,8 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[2], "self")) return alone(argv[1]), 0;
     REQUIRE(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
     pid_t child = fork();
+    /* One that ends early must not leave the other one waiting. */
+    close(sockets[!child ? 0 : 1]);
     if (!child) {
         copy(argv[2], sockets[1]);
         exit(0);

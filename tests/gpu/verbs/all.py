@@ -41,6 +41,7 @@ PARTS = [
     Part("samples", ["check", "--samples"], 150, sim=True),
     Part("order", ["order"], 150),
     Part("in_place", ["in_place"], 150, sim=True),
+    Part("descriptors", ["descriptors"], 60, sim=True),
     Part("transparency", ["transparency"], 300, sim=True),
     Part("semantics", ["semantics"], 100),
     Part("instructions", ["instructions"], 60, sim=True),
