@@ -1,4 +1,5 @@
-/* Collectives on the default streams of two contexts in one group (devices), behind fills on the same streams; or collectives behind a fill on another stream: CASE is reduce, gather or recv; with a second argument the stream waits first. */
+/* Collectives on the default streams of two contexts in one group (devices), behind fills on the same streams; or collectives behind a fill on another stream: CASE is reduce, gather or recv; with a second argument the stream waits first. Or calls on two streams that use what is on the other one before and after
+ * them (streams): with a second argument they are one group, which orders the streams, otherwise two. */
 #include "common.h"
 #include <string.h>
 
@@ -39,6 +40,25 @@ int main(int argc, char **argv) {
         REQUIRE(ncclAllReduce((void *)(uintptr_t)z, (void *)(uintptr_t)z, N, FLOAT, 0, comm, 0) == 0);
         CHECK(cuCtxSetCurrent(first));
         REQUIRE(ncclGroupEnd() == 0);
+        CHECK(cuCtxSynchronize());
+        puts("done");
+        return 0;
+    }
+    if (!strcmp(argv[1], "streams")) {
+        CUdeviceptr z;
+        CHECK(cuMemAlloc_v2(&z, 8 * N));
+        CHECK(cuMemsetD8Async(x, 1, 4 * N, b));
+        CHECK(cuMemsetD8Async(y, 1, 4 * N, a));
+        REQUIRE(ncclGroupStart() == 0);
+        REQUIRE(ncclAllReduce((void *)(uintptr_t)x, (void *)(uintptr_t)x, N, FLOAT, 0, comm, a) == 0);
+        if (argc < 3) {
+            REQUIRE(ncclGroupEnd() == 0);
+            REQUIRE(ncclGroupStart() == 0);
+        }
+        REQUIRE(ncclAllReduce((void *)(uintptr_t)y, (void *)(uintptr_t)y, N, FLOAT, 0, comm, b) == 0);
+        REQUIRE(ncclGroupEnd() == 0);
+        CHECK(cuMemcpyDtoDAsync_v2(z, x, 4 * N, b));
+        CHECK(cuMemcpyDtoDAsync_v2(z + 4 * N, y, 4 * N, a));
         CHECK(cuCtxSynchronize());
         puts("done");
         return 0;

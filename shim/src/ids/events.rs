@@ -53,6 +53,16 @@ pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
     event
 }
 
+/// An event that is nobody's: it stands for order that a library makes.
+pub fn unnamed_event(cx: &mut Cx<'_>) -> EventId {
+    let Some(core) = cx.core() else { return EventId::NONE };
+    let context = current_context();
+    let context = context_id(cx, context);
+    let event = EventId(core.handles.next.event.take());
+    cx.log(&Op::EventCreate { event, context, flags: CU_EVENT_DISABLE_TIMING, handle: 0 });
+    event
+}
+
 /// An event goes away: its handle may come back.
 pub fn forget_event(cx: &mut Cx<'_>, handle: CUevent) -> Option<EventId> {
     let key = handle.0 as u64;

@@ -5,15 +5,17 @@
 //! parameter shows, so their launches say nothing; the calls themselves say everything. They reach
 //! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
 //! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
-//! inside a group take effect at its end. While such a call runs, launches of its thread are marked
-//! as its own. Captured calls become nodes of a graph and are not modelled.
+//! inside a group take effect at its end, for each communicator as one operation on all of its
+//! streams. While such a call runs, launches of its thread are marked as its own. Captured calls
+//! become nodes of a graph and are not modelled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use cuda_sys::{CUstream, FnId};
-use trace::{Op, Region, Space, StreamId};
+use trace::{EventMode, Op, Region, Space, StreamId};
 
+use crate::ids::events::unnamed_event;
 use crate::ids::streams::working_stream;
 use crate::log::call_names::library_call;
 use crate::observe::{Phase, observe};
@@ -32,6 +34,8 @@ const INTERNAL: c_int = 3;
 struct Call {
     thread: i32,
     id: FnId,
+    /// Its communicator, as a number.
+    comm: usize,
     stream: StreamId,
     reads: (usize, u64),
     writes: (usize, u64),
@@ -77,6 +81,40 @@ fn is_root(comm: Comm, root: c_int) -> bool {
     ask(&RANK, comm) == Some(root)
 }
 
+/// The calls of one communicator in a group that has ended. NCCL launches them as one operation: on
+/// whichever streams they are, that begins after everything before it on any of them, and whatever
+/// follows on any of them begins after it (NCCL's user guide, "CUDA Stream Semantics", "Mixing
+/// Multiple Streams within the same ncclGroupStart/End() group"). Within it nothing orders them.
+fn log_group(calls: &[Call]) {
+    let mut streams: Vec<StreamId> = calls.iter().map(|call| call.stream).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    join(&streams);
+    calls.iter().for_each(log_call);
+    join(&streams);
+}
+
+/// Each of these streams waits for what is in all of them now.
+fn join(streams: &[StreamId]) {
+    let [first, others @ ..] = streams else { return };
+    if others.is_empty() {
+        return;
+    }
+    observe(GROUP_END, 0, Phase::Before, |cx| {
+        let event = unnamed_event(cx);
+        let mode = EventMode::Plain;
+        for &stream in others {
+            cx.log(&Op::EventRecord { event, stream, mode });
+            cx.log(&Op::StreamWait { stream: *first, event, mode });
+        }
+        cx.log(&Op::EventRecord { event, stream: *first, mode });
+        for &stream in others {
+            cx.log(&Op::StreamWait { stream, event, mode });
+        }
+        cx.log(&Op::EventDestroy { event });
+    });
+}
+
 fn log_call(call: &Call) {
     observe(call.id, 0, Phase::Before, |cx| {
         let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
@@ -105,6 +143,7 @@ fn stream_of(id: FnId, stream: CUstream) -> Option<StreamId> {
 /// Runs the real call and logs it when it has succeeded.
 fn around(
     id: FnId,
+    comm: Comm,
     stream: CUstream,
     real: impl FnOnce() -> c_int,
     bytes: impl FnOnce() -> [(usize, u64); 2],
@@ -120,7 +159,7 @@ fn around(
     }
     let Some(stream) = stream_of(id, stream) else { return result };
     let [reads, writes] = bytes();
-    let call = Call { thread: tid(), id, stream, reads, writes };
+    let call = Call { thread: tid(), id, comm: comm as usize, stream, reads, writes };
     if depth() > 0 {
         GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
     } else {
@@ -150,7 +189,7 @@ macro_rules! collectives {
             let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
             const ID: FnId = library_call(stringify!($name));
             // SAFETY: arguments are passed on as they came.
-            around(ID, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
+            around(ID, $comm, $stream, || unsafe { real($($arg,)* $comm, $stream) }, || $bytes)
         }
     )*};
 }
@@ -215,6 +254,7 @@ collectives! {
 
 type Group = unsafe extern "C" fn() -> c_int;
 static START: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupStart");
+const GROUP_END: FnId = library_call("ncclGroupEnd");
 static END: LibraryFunction = LibraryFunction::new(c"libnccl.so.2", c"ncclGroupEnd");
 
 /// `ncclGroupStart`.
@@ -250,11 +290,12 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
     if depth() == 0 {
         let me = tid();
         let mut grouped = GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mine: Vec<Call> = grouped.extract_if(.., |call| call.thread == me).collect();
+        let mut mine: Vec<Call> = grouped.extract_if(.., |call| call.thread == me).collect();
         drop(grouped);
         // A group that failed has done nothing that could be relied on.
         if result == SUCCESS {
-            mine.iter().for_each(log_call);
+            mine.sort_by_key(|call| call.comm);
+            mine.chunk_by(|one, next| one.comm == next.comm).for_each(log_group);
         }
     }
     result

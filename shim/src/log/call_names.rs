@@ -41,6 +41,7 @@ const LIBRARY_CALLS: &[&str] = &[
     "cuFileBatchIOGetStatus",
     "cuFileBatchIOCancel",
     "cuFileBatchIODestroy",
+    "ncclGroupEnd",
 ];
 
 /// The number of a library function. A name that is not in the list does not compile.

@@ -187,6 +187,19 @@ fn races_of_collectives_are_found_and_their_twins_are_silent() {
     }
 }
 
+/// NCCL makes one operation of a group: the streams of a communicator wait for each other.
+#[test]
+fn a_group_orders_the_streams_of_a_communicator() {
+    let program = built("collectives");
+    for devices in [1, 3] {
+        let apart = sim_with(devices, &program, &["apart"]);
+        assert_eq!(apart.code(), Some(66), "{devices}: {}", apart.err);
+        let together = sim_with(devices, &program, &["together"]);
+        assert_eq!(together.code(), Some(0), "{devices}: {}{}", together.out, together.err);
+        assert!(together.err.contains("SUMMARY: 0 findings"), "{}", together.err);
+    }
+}
+
 /// Each with a race: what it is, and the launch's name.
 const CONVOLUTIONS: [(&str, &str, &str); 5] = [
     ("forward", "read-after-write (certain)", "kernel streamsan_cudnnConvolutionForward, "),

@@ -1,5 +1,7 @@
 /* NCCL between the devices of one process, or (`collectives processes`) of three processes on one
-   machine: every collective against loops. `collectives racy` reads a result too early. */
+   machine: every collective against loops. `collectives racy` reads a result too early. Of `collectives
+   apart` each rank reduces on two streams and reads on the other one what each gives; `collectives
+   together` has both in one group, which orders the streams. */
 #include "matrices.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@ int ncclSend(const void *, size_t, int, int, comm_t, stream_t);
 int ncclRecv(void *, size_t, int, int, comm_t, stream_t);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
+int cudaMemcpyAsync(void *, const void *, size_t, int, stream_t);
 
 enum { RANKS = 3, N = 12, INT32 = 2, HALF = 6, FLOAT = 7, SUM = 0, MAX = 2, AVG = 4 };
 
@@ -137,6 +140,41 @@ static int run(void) {
     return failures != 0;
 }
 
+/* Each rank's two sums: of what the other stream has put there, and read by the other stream. */
+static void two_streams(int together) {
+    for (int rank = first; rank < last; rank++) prepare(rank);
+    stream_t other[RANKS];
+    float *more[RANKS], *read[RANKS];
+    size_t size = N * sizeof(float);
+    for (int rank = first; rank < last; rank++) {
+        cudaSetDevice(ranks[rank].device);
+        cudaStreamCreateWithFlags(&other[rank], 1);
+        cudaMalloc((void **)&more[rank], size), cudaMalloc((void **)&read[rank], 2 * size);
+        cudaMemcpyAsync(more[rank], ranks[rank].from, size, 3, ranks[rank].stream);
+        cudaMemcpyAsync(ranks[rank].to, ranks[rank].from, size, 3, other[rank]);
+    }
+    for (int part = 0; part < 2; part++) {
+        if (!part || !together) ncclGroupStart();
+        for (int rank = first; rank < last; rank++) {
+            rank_t_ *r = &ranks[rank];
+            expect(!(part ? ncclAllReduce(more[rank], more[rank], N, FLOAT, SUM, r->comm, other[rank])
+                          : ncclAllReduce(r->to, r->to, N, FLOAT, SUM, r->comm, r->stream)), "sum", rank);
+        }
+        if (part || !together) expect(!ncclGroupEnd(), "group", 0);
+    }
+    for (int rank = first; rank < last; rank++) {
+        float host[2 * N];
+        int good = 1;
+        cudaSetDevice(ranks[rank].device);
+        cudaMemcpyAsync(read[rank], more[rank], size, 3, ranks[rank].stream);
+        cudaMemcpyAsync(read[rank] + N, ranks[rank].to, size, 3, other[rank]);
+        cudaDeviceSynchronize();
+        cudaMemcpy(host, read[rank], sizeof host, 2);
+        for (int i = 0; i < 2 * N; i++) good &= host[i] == sums(rank, i % N);
+        if (together) expect(good, "sums on two streams", rank);
+    }
+}
+
 static int one_process(int racy) {
     int devices[RANKS], count;
     comm_t comms[RANKS];
@@ -146,6 +184,10 @@ static int one_process(int racy) {
     for (int rank = 0; rank < RANKS; rank++) ranks[rank].comm = comms[rank];
     last = RANKS;
     if (!racy) return run();
+    if (racy > 2) {
+        two_streams(racy == 4);
+        return failures != 0;
+    }
     ALL(ncclAllReduce(r->from, r->to, N, FLOAT, SUM, r->comm, r->stream));
     stream_t other;
     cudaSetDevice(ranks[0].device);
@@ -190,5 +232,9 @@ static int processes(void) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "processes")) return processes();
-    return one_process(argc > 1 ? (strcmp(argv[1], "racy") ? 2 : 1) : 0);
+    static const char *const modes[] = {"", "racy", "ordered", "apart", "together"};
+    int mode = 0;
+    for (int i = 1; argc > 1 && i < 5; i++)
+        if (!strcmp(argv[1], modes[i])) mode = i;
+    return one_process(mode);
 }

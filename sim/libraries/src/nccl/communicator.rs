@@ -3,13 +3,14 @@
 //! A message is put into a ring when the one before it was, and when those that lay in its place
 //! have been taken by all. Calls inside a group take effect at its end: first everything is put
 //! into rings, then results are taken, so that ranks that send to each other do not wait in a
-//! circle.
+//! circle. The calls of one communicator in a group are one operation on all of its streams, as
+//! NCCL's are: the streams wait for each other before it and after it.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cuda_sys::{CUresult, CUstream};
+use cuda_sys::{CU_EVENT_DISABLE_TIMING, CUcontext, CUevent, CUresult, CUstream};
 
 use super::shared::{RANKS, RING, Shared, UniqueId, own_ring, pair_ring};
 use super::transfer::{Combine, Post, Take};
@@ -69,6 +70,8 @@ pub(super) struct Communicator {
 
 /// A stream waits for counters, then does its part.
 struct Step {
+    /// The communicator, as a number.
+    communicator: usize,
     waits: Vec<(u64, u32)>,
     stream: CUstream,
     name: &'static str,
@@ -134,6 +137,11 @@ impl Communicator {
         &self.shared
     }
 
+    /// What tells it from others in the steps of a group.
+    fn number(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
     fn message(&self, ring: usize, bytes: u64) -> Result<Message, i32> {
         if bytes > RING {
             refused("a message of NCCL of more than 2 GiB is not simulated");
@@ -164,7 +172,7 @@ impl Communicator {
         let own = own_ring(self.rank);
         let message = self.message(own, call.room)?;
         let (waits, post) = self.post(own, &message, 0..self.ranks, call.send, call.bytes);
-        let post = Step { waits, stream, name: call.name, part: Part::Post(post) };
+        let post = Step { communicator: self.number(), waits, stream, name: call.name, part: Part::Post(post) };
         let mut take = Take {
             combine: call.combine,
             parts: [0; RANKS],
@@ -186,7 +194,8 @@ impl Communicator {
         for rank in 0..self.ranks {
             take.counters[rank] = address(self.shared.taken(own_ring(rank), self.rank));
         }
-        let take = Step { waits, stream, name: call.name, part: Part::Take(Box::new(take)) };
+        let take =
+            Step { communicator: self.number(), waits, stream, name: call.name, part: Part::Take(Box::new(take)) };
         self.add(Some(post), Some(take))
     }
 
@@ -202,7 +211,7 @@ impl Communicator {
         let ring = pair_ring(self.rank, to);
         let message = self.message(ring, bytes)?;
         let (waits, post) = self.post(ring, &message, to..to + 1, from, bytes);
-        self.add(Some(Step { waits, stream, name, part: Part::Post(post) }), None)
+        self.add(Some(Step { communicator: self.number(), waits, stream, name, part: Part::Post(post) }), None)
     }
 
     /// Receives from one rank.
@@ -230,7 +239,10 @@ impl Communicator {
         };
         take.parts[0] = self.shared.at(ring, message.offset, bytes);
         take.counters[0] = taken;
-        self.add(None, Some(Step { waits, stream, name, part: Part::Take(Box::new(take)) }))
+        self.add(
+            None,
+            Some(Step { communicator: self.number(), waits, stream, name, part: Part::Take(Box::new(take)) }),
+        )
     }
 
     /// The message that this rank sent to itself last.
@@ -271,8 +283,47 @@ pub(super) fn end_group() -> Result<(), i32> {
 
 impl Steps {
     fn enqueue(self) -> Result<(), i32> {
-        self.posts.into_iter().chain(self.takes).try_for_each(|step| step.enqueue().map_err(|_| UNHANDLED_CUDA_ERROR))
+        let together = self.streams_together();
+        self.enqueue_between(&together).map_err(|_| UNHANDLED_CUDA_ERROR)
     }
+
+    /// The streams of each communicator that is on several.
+    fn streams_together(&self) -> Vec<Vec<CUstream>> {
+        let mut streams = BTreeMap::<usize, Vec<CUstream>>::new();
+        for step in self.posts.iter().chain(&self.takes) {
+            let streams = streams.entry(step.communicator).or_default();
+            if !streams.contains(&step.stream) {
+                streams.push(step.stream);
+            }
+        }
+        streams.into_values().filter(|streams| streams.len() > 1).collect()
+    }
+
+    fn enqueue_between(self, together: &[Vec<CUstream>]) -> Result<(), CUresult> {
+        together.iter().try_for_each(|streams| join(streams))?;
+        self.posts.into_iter().chain(self.takes).try_for_each(Step::enqueue)?;
+        together.iter().try_for_each(|streams| join(streams))
+    }
+}
+
+/// Each of these streams waits for what is in all of them now.
+fn join(streams: &[CUstream]) -> Result<(), CUresult> {
+    let [first, others @ ..] = streams else { return Ok(()) };
+    // An event is of the current context, which may be another device's.
+    let (mut context, mut current) = (CUcontext(std::ptr::null_mut()), CUcontext(std::ptr::null_mut()));
+    cu!(cuStreamGetCtx(*first, &raw mut context))?;
+    let mut event = CUevent(std::ptr::null_mut());
+    cu!(cuCtxPushCurrent_v2(context))?;
+    let created = cu!(cuEventCreate(&raw mut event, CU_EVENT_DISABLE_TIMING));
+    cu!(cuCtxPopCurrent_v2(&raw mut current))?;
+    created?;
+    for &stream in others {
+        cu!(cuEventRecord(event, stream))?;
+        cu!(cuStreamWaitEvent(*first, event, 0))?;
+    }
+    cu!(cuEventRecord(event, *first))?;
+    others.iter().try_for_each(|&stream| cu!(cuStreamWaitEvent(stream, event, 0)))?;
+    cu!(cuEventDestroy_v2(event))
 }
 
 impl Step {
