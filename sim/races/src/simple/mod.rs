@@ -3,14 +3,18 @@
 //! operations that reach each other; it leaves everything else to the detector.
 
 mod lanes;
+mod pieces;
+mod runs;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
 use crate::pair::lanes;
 use crate::records::Habits;
-use crate::shadow::{Access, Page, Shadow, is_long, is_too_long};
+use crate::shadow::{Access, List, Page, Shadow, is_long, is_too_long};
 use crate::simple::lanes::{Groups, are_apart};
 use crate::threads::{Block, Thread};
 
@@ -35,6 +39,21 @@ impl State {
         }
         let Some(block) = self.blocks.get(&access.block) else { return all };
         let shadow = self.shadows.entry(access.memory).or_default();
+        let is_simple = match (access.kind, access.strength) {
+            (Kind::Read | Kind::Write, strength) => strength == Strength::Plain,
+            (Kind::Atomic, strength) => {
+                matches!(strength, Strength::Strong(Order::RELAXED, scope) if scope != Scope::Cluster)
+            }
+        };
+        let left = match together(access, block).filter(|_| is_simple) {
+            Some(clock) => by_lines(shadow, block, access, (clock, self.locations.is_empty())),
+            None => all,
+        };
+        if left == 0 {
+            return 0;
+        }
+        let access = &WarpAccess { lanes: left, ..*access };
+        let all = left;
         match (access.kind, access.strength) {
             (Kind::Read, Strength::Plain) => reads(shadow, block, access, &mut self.scratch),
             (Kind::Write, Strength::Plain) => writes(shadow, block, access),
@@ -45,6 +64,59 @@ impl State {
             }
             _ => all,
         }
+    }
+}
+
+/// The epoch and the floor of the lanes of an access, if they have the same and know of no other
+/// block.
+fn together(access: &WarpAccess<'_>, block: &Block) -> Option<(u64, u64)> {
+    let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
+    let first = &of_warp[access.lanes.trailing_zeros() as usize];
+    let alike = |lane: u32| {
+        let thread = &of_warp[lane as usize];
+        (thread.epoch, thread.floor) == (first.epoch, first.floor)
+            && (Arc::ptr_eq(&thread.known, &first.known) || thread.known.is_empty())
+    };
+    (first.known.is_empty() && lanes(access.lanes).all(alike)).then_some((first.epoch, first.floor))
+}
+
+/// An access to lines that are not cut. Returns the lanes that are left.
+fn by_lines(
+    shadow: &mut Shadow,
+    block: &Block,
+    access: &WarpAccess<'_>,
+    ((epoch, floor), nothing_released): ((u64, u64), bool),
+) -> u32 {
+    let (all, cell) = (access.lanes, access.size.trailing_zeros());
+    let (what, cursor) = ((all, access.addresses, cell), &mut shadow.cursor(cell));
+    let now = |flags| Access { epoch, ..kept(access, block, flags) };
+    match (access.kind, access.strength) {
+        (Kind::Read, _) => {
+            let now = now(Access::READ);
+            pieces::each(what, false, cursor, |line, piece| runs::read(line, piece, &now, floor))
+        }
+        (Kind::Write, _) => {
+            let now = now(Access::WRITE);
+            pieces::each(what, true, cursor, |line, piece| {
+                let is_unchanged = |cell: &u32| access.unchanged & piece.spread.at(*cell) != 0;
+                let unchanged = if access.unchanged & piece.lanes == 0 {
+                    0
+                } else {
+                    lanes(piece.cells).filter(is_unchanged).fold(0, |cells, cell| cells | 1 << cell)
+                };
+                runs::write(line, piece, &now, floor, unchanged)
+            })
+        }
+        (Kind::Atomic, Strength::Strong(_, scope)) if nothing_released => {
+            let first = access.warp as usize * LANES;
+            if !lanes(all).all(|lane| block.threads[first + lane as usize].publishes_nothing()) {
+                return all;
+            }
+            let mut now = now(Access::READ | Access::WRITE | Access::STRONG);
+            now.reach |= scope as u8;
+            pieces::each(what, false, cursor, |line, piece| runs::atomic(line, piece, &now, floor))
+        }
+        _ => all,
     }
 }
 
@@ -145,30 +217,43 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread, kep
     // Whether it has something behind it that leaves the history then, and whether all is of its
     // block.
     let (mut says_so, mut leaves, mut alone, mut same_instruction) = (false, false, true, None);
-    let count = taken + more.as_ref().map_or(0, |more| more.len());
-    for (from, part) in [(0, &slots[..taken]), (taken, more.as_ref().map_or(&[][..], |more| &more[..]))] {
-        for (at, before) in part.iter().enumerate() {
-            let of_block = before.block == now.block;
-            if before.flags & !Access::WHOLE != Access::READ {
-                if before.is(Access::WRITE) && of_block && is_plain(before) && before.epoch < thread.floor {
-                    continue;
-                }
+    let count = taken + more.as_ref().map_or(0, |more| more.all.len());
+    let mut is_known = |at: usize, before: &Access| {
+        let of_block = before.block == now.block;
+        if before.flags & !Access::WHOLE != Access::READ {
+            return before.is(Access::WRITE) && of_block && is_plain(before) && before.epoch < thread.floor;
+        }
+        if before.is_wide() {
+            // It stands for all threads of its blocks.
+            says_so |= before.includes(now);
+            alone = false;
+        } else if of_block {
+            let own = before.warp == now.warp;
+            let same = (before.epoch, before.site, before.reach) == (now.epoch, now.site, now.reach);
+            says_so |= own && same && before.lanes & now.lanes == now.lanes;
+            if own && same && before.flags == now.flags {
+                same_instruction = Some(at);
+            }
+            leaves |= before.epoch < thread.floor || own && before.lanes & now.lanes != 0;
+        } else {
+            alone = false;
+        }
+        true
+    };
+    for (at, before) in slots[..taken].iter().enumerate() {
+        if !is_known(at, before) {
+            return false;
+        }
+    }
+    if let Some(more) = &more {
+        // The block's own are the last ones, then.
+        let others = |before: &Access| more.in_order && before.last_block() < now.block;
+        for (at, before) in more.all.iter().enumerate().rev() {
+            if !is_known(taken + at, before) {
                 return false;
             }
-            if before.is_wide() {
-                // It stands for all threads of its blocks.
-                says_so |= before.includes(now);
-                alone = false;
-            } else if of_block {
-                let own = before.warp == now.warp;
-                let same = (before.epoch, before.site, before.reach) == (now.epoch, now.site, now.reach);
-                says_so |= own && same && before.lanes & now.lanes == now.lanes;
-                if own && same && before.flags == now.flags {
-                    same_instruction = Some(from + at);
-                }
-                leaves |= before.epoch < thread.floor || own && before.lanes & now.lanes != 0;
-            } else {
-                alone = false;
+            if others(before) {
+                break;
             }
         }
     }
@@ -178,7 +263,8 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread, kep
     let is_long = |length| if alone { is_too_long(length) } else { is_long(length) };
     if !leaves {
         if let Some(at) = same_instruction {
-            let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
+            let entry =
+                if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.all.get_mut(at - taken)) };
             return entry.map(|entry| entry.lanes |= now.lanes).is_some();
         }
         if is_long(count + 1) {
@@ -193,7 +279,7 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread, kep
     }
     kept.clear();
     let (mut this, mut again) = (*now, false);
-    for before in slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter())) {
+    for before in slots.iter().take(taken).chain(more.iter().flat_map(|more| more.all.iter())) {
         let mut entry = *before;
         if !entry.is(Access::WRITE) && !entry.is_wide() && entry.block == now.block {
             if entry.epoch < thread.floor {
@@ -243,10 +329,10 @@ fn writes(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
                 let is_past = slots[0].flags == 0
                     || last
                         && slots.iter().all(|before| before.flags == 0 || behind(before))
-                        && more.as_ref().is_none_or(|more| more.iter().all(behind));
+                        && more.as_ref().is_none_or(|more| more.all.iter().all(behind));
                 if is_past {
                     *slots = [now, Access::default()];
-                    more.into_iter().for_each(Vec::clear);
+                    more.into_iter().for_each(List::clear);
                 }
                 is_past
             }
@@ -309,12 +395,12 @@ fn joins_atomics(
     };
     let (slots, more) = page.whole(index);
     let taken = slots.iter().filter(|access| access.flags != 0).count();
-    let count = taken + more.as_ref().map_or(0, |more| more.len());
+    let count = taken + more.as_ref().map_or(0, |more| more.all.len());
     // The first place behind plain accesses, the last one that all threads have behind them, where
     // there is something of the warp's own, and where this operation is already.
     let (mut first, mut last, mut touched, mut mine) = (0, None, usize::MAX, None);
     let (mut by_wide, mut alone) = (false, true);
-    for (from, part) in [(0, &slots[..taken]), (taken, more.as_ref().map_or(&[][..], |more| &more[..]))] {
+    for (from, part) in [(0, &slots[..taken]), (taken, more.as_ref().map_or(&[][..], |more| &more.all[..]))] {
         for (at, before) in part.iter().enumerate() {
             let at = from + at;
             let of_block = before.block == now.block;
@@ -360,7 +446,8 @@ fn joins_atomics(
     // Mostly it is the first of its threads, or the same as the last one.
     if touched == usize::MAX || mine == Some(touched) && touched + 1 == count {
         if let Some(at) = mine.filter(|&at| at + 1 == count) {
-            let entry = if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.get_mut(at - taken)) };
+            let entry =
+                if at < taken { Some(&mut slots[at]) } else { more.and_then(|more| more.all.get_mut(at - taken)) };
             if let Some(entry) = entry.filter(|entry| !entry.is_wide()) {
                 entry.lanes |= now.lanes;
             }
@@ -383,7 +470,7 @@ fn joins_atomics(
     }
     kept.clear();
     let (mut this, mut again) = (*now, false);
-    let all = slots.iter().take(taken).chain(more.iter().flat_map(|more| more.iter()));
+    let all = slots.iter().take(taken).chain(more.iter().flat_map(|more| more.all.iter()));
     for (at, before) in all.enumerate() {
         let mut entry = *before;
         let observed = last.is_some_and(|last| at < last);

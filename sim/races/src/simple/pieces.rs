@@ -1,0 +1,212 @@
+//! An access of a warp as pieces, one for each line that it touches. Knows no history.
+
+use crate::events::LANES;
+use crate::pair::lanes;
+use crate::shadow::{CELLS, Cursor, Line, Piece, Spread};
+use crate::simple::lanes::Groups;
+
+/// How the addresses of lanes lie.
+enum Layout {
+    /// All at one address.
+    One(u64),
+    /// Cell after cell: the address of lane 0, if it were one of them.
+    InTurn(u64),
+    Other,
+}
+
+fn layout(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
+    let first = mask.trailing_zeros();
+    let start = addresses[first as usize];
+    let lane_0 = start.wrapping_sub(u64::from(first) << cell);
+    let (mut one, mut in_turn) = (0, 0);
+    if mask == u32::MAX {
+        for (lane, &address) in addresses.iter().enumerate() {
+            one |= address ^ start;
+            in_turn |= address ^ lane_0.wrapping_add((lane as u64) << cell);
+        }
+    } else {
+        for lane in lanes(mask) {
+            let address = addresses[lane as usize];
+            one |= address ^ start;
+            in_turn |= address ^ lane_0.wrapping_add(u64::from(lane) << cell);
+        }
+    }
+    match (one, in_turn) {
+        (0, _) => Layout::One(start),
+        (_, 0) => Layout::InTurn(lane_0),
+        _ => Layout::Other,
+    }
+}
+
+/// A piece that is being put together.
+#[derive(Clone, Copy)]
+struct Open {
+    /// The address of the line.
+    line: u64,
+    cells: u32,
+    lanes: u32,
+    table: [u32; CELLS as usize],
+}
+
+/// Pieces that are put together at once: lanes may go to and fro between lines.
+const OPEN: usize = 4;
+
+/// Cells from which on a piece without an order is kept as one.
+const FEW: u32 = 4;
+
+/// Gives each piece of an access to a rule, which says whether it has taken care of it. Returns the
+/// lanes of the others. With `apart` lanes of one address are left, too.
+pub(super) fn each(
+    (mask, addresses, cell): (u32, &[u64; LANES], u32),
+    apart: bool,
+    cursor: &mut Cursor<'_>,
+    mut rule: impl FnMut(&mut Line, &Piece<'_>) -> bool,
+) -> u32 {
+    let cell_of = |address: u64| (address >> cell) as u32 % CELLS;
+    let mut left = 0;
+    let mut give = |cursor: &mut Cursor<'_>, address: u64, piece: &Piece<'_>| {
+        let done = match cursor.at(address) {
+            Some((page, index)) => {
+                let line = page.line(index);
+                !line.is_cut() && rule(line, piece)
+            }
+            None => false,
+        };
+        left |= if done { 0 } else { piece.lanes };
+    };
+    match layout(mask, addresses, cell) {
+        Layout::One(_) if apart && !mask.is_power_of_two() => return mask,
+        Layout::One(address) => {
+            give(cursor, address, &Piece { cells: 1 << cell_of(address), spread: Spread::Alike(mask), lanes: mask });
+        }
+        Layout::InTurn(lane_0) => {
+            let first = cell_of(lane_0);
+            // Lanes below this one are in the first line.
+            let here = CELLS - first;
+            let low = mask & (u64::MAX >> (64 - here)) as u32;
+            let line = lane_0 & !((u64::from(CELLS) << cell) - 1);
+            if low != 0 {
+                let piece = Piece { cells: low << first, spread: Spread::Moving(1, -(first as i8)), lanes: low };
+                give(cursor, line, &piece);
+            }
+            let high = mask & !low;
+            if high != 0 {
+                let piece = Piece { cells: high >> here, spread: Spread::Moving(1, here as i8), lanes: high };
+                give(cursor, line.wrapping_add(u64::from(CELLS) << cell), &piece);
+            }
+        }
+        Layout::Other => {
+            // Where lanes go their own ways, all lines are cut soon.
+            let first = addresses[mask.trailing_zeros() as usize];
+            if cursor.at(first).is_none_or(|(page, index)| page.line(index).is_cut()) {
+                return mask;
+            }
+            let mut open = [const { Open { line: 0, cells: 0, lanes: 0, table: [0; CELLS as usize] } }; OPEN];
+            let (mut count, mut next) = (0, 0);
+            for &(address, group) in Groups::of(mask, addresses, cell).iter() {
+                if apart && !group.is_power_of_two() {
+                    return mask;
+                }
+                let (line, at) = (address & !((u64::from(CELLS) << cell) - 1), cell_of(address));
+                let place = match open[..count].iter().position(|open| open.line == line) {
+                    Some(place) => place,
+                    None if count < OPEN => {
+                        count += 1;
+                        open[count - 1].line = line;
+                        count - 1
+                    }
+                    None => {
+                        close(&open[next], |piece| give(cursor, open[next].line, piece));
+                        (open[next].line, open[next].cells, open[next].lanes) = (line, 0, 0);
+                        let place = next;
+                        next = (next + 1) % OPEN;
+                        place
+                    }
+                };
+                let piece = &mut open[place];
+                piece.cells |= 1 << at;
+                piece.lanes |= group;
+                piece.table[at as usize] = group;
+            }
+            for piece in &open[..count] {
+                close(piece, |part| give(cursor, piece.line, part));
+            }
+        }
+    }
+    left
+}
+
+/// Gives a piece with the simplest spread that it has, or cell by cell if these are few.
+fn close(open: &Open, mut give: impl FnMut(&Piece<'_>)) {
+    let first = open.cells.trailing_zeros();
+    let lowest = open.table[first as usize];
+    let shift = lowest.trailing_zeros();
+    let moving = Spread::Moving(lowest >> shift, shift as i8 - first as i8);
+    let several = !open.cells.is_power_of_two();
+    if several && lanes(open.cells).all(|cell| moving.at(cell) == open.table[cell as usize]) {
+        give(&Piece { cells: open.cells, spread: moving, lanes: open.lanes });
+    } else if open.cells.count_ones() >= FEW {
+        give(&Piece { cells: open.cells, spread: Spread::Each(&open.table), lanes: open.lanes });
+    } else {
+        for cell in lanes(open.cells) {
+            let group = open.table[cell as usize];
+            give(&Piece { cells: 1 << cell, spread: Spread::Alike(group), lanes: group });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shadow::Shadow;
+
+    /// The lanes at each address, as the pieces have them.
+    fn pieces(mask: u32, address: impl Fn(u64) -> u64) -> (Vec<(u64, u32)>, usize) {
+        let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let (mut shadow, mut count) = (Shadow::default(), 0);
+        let mut cursor = shadow.cursor(2);
+        let all = crate::simple::Access { flags: crate::simple::Access::READ, ..Default::default() };
+        let left = each((mask, &addresses, 2), false, &mut cursor, |line, piece| {
+            count += 1;
+            line.push(&all, piece.cells, piece);
+            true
+        });
+        assert_eq!(left, 0);
+        let mut found = Vec::new();
+        shadow.each(|address, access| found.push((address, access.lanes)));
+        found.sort_unstable();
+        (found, count)
+    }
+
+    #[test]
+    fn pieces_have_each_lane_at_its_address() {
+        type Shape = (fn(u64) -> u64, usize);
+        let shapes: [Shape; 9] = [
+            (|_| 512, 1),
+            (|lane| 512 + lane * 4, 1),
+            (|lane| 520 + lane * 4, 2),
+            (|lane| 1000 + lane * 4, 2),
+            (|lane| 512 + lane % 16 * 4, 1),
+            (|lane| 512 + lane / 16 * 64, 1),
+            (|lane| 512 + (31 - lane) * 4, 1),
+            (|lane| 512 + (lane * 7 % 64) * 4, 2),
+            (|lane| 512 + lane * 132, 32),
+        ];
+        for (address, count) in shapes {
+            for mask in [!0, 0x8003_0003, 0b110, 1 << 9] {
+                let mut wanted = Vec::new();
+                for lane in lanes(mask) {
+                    let at = address(u64::from(lane));
+                    match wanted.iter_mut().find(|(other, _)| *other == at) {
+                        Some((_, lanes)) => *lanes |= 1 << lane,
+                        None => wanted.push((at, 1u32 << lane)),
+                    }
+                }
+                wanted.sort_unstable();
+                let (found, pieces) = pieces(mask, address);
+                assert_eq!(found, wanted, "{mask:#x} at {}", address(1));
+                assert!(mask != !0 || pieces == count, "{pieces} pieces at {}", address(1));
+            }
+        }
+    }
+}

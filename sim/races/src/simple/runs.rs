@@ -1,0 +1,185 @@
+//! Accesses of lanes with one clock to lines that are not cut. It finds no race: what is not about
+//! the own past, that of the block, or accesses that cannot race is left, and nothing is changed.
+//!
+//! It leaves exactly the histories that the detector would: the same accesses are kept at each
+//! cell, in the same order where that matters.
+
+use crate::events::Scope;
+use crate::shadow::{Access, Line, Piece, is_long, is_too_long};
+
+/// Runs of a line, beyond which cells take less time.
+const MOST: usize = 64;
+
+/// The same for accesses of fewer than [`WIDE`] lanes: of them cells take less time earlier.
+const MOST_NARROW: usize = 12;
+const WIDE: u32 = 8;
+
+fn has_room(line: &Line, piece: &Piece<'_>) -> bool {
+    line.runs.len() < if piece.lanes.count_ones() < WIDE { MOST_NARROW } else { MOST }
+}
+
+/// Whether a history of so many runs may be one that has to be joined with another access. There
+/// are never more accesses at a cell than runs.
+fn may_be_long(count: usize, alone: bool) -> bool {
+    if alone { is_too_long(count + 1) } else { (1..=count + 1).any(is_long) }
+}
+
+/// What is carried out behind the back of a thread.
+const BEHIND: u8 = Access::COPY | Access::BULK;
+
+/// A plain read. Whether that is taken care of.
+pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> bool {
+    let (mut leaves, mut count, mut alone) = (false, 0, true);
+    for run in &line.runs {
+        let (before, both) = (&run.access, run.cells & piece.cells);
+        if both == 0 {
+            continue;
+        }
+        if before.is(BEHIND) {
+            return false;
+        }
+        let of_block = before.block == now.block;
+        let own = of_block && before.warp == now.warp;
+        let past = of_block && before.epoch < floor;
+        (count, alone) = (count + 1, alone && of_block);
+        if before.is(Access::WRITE) {
+            // What one lane writes another one may read.
+            let by_it = |lanes: u32| lanes.is_power_of_two();
+            if !past
+                && (before.is(Access::STRONG)
+                    || !own
+                    || !line.spread(run).equals(&piece.spread, both)
+                    || !crate::pair::lanes(both).all(|cell| by_it(piece.spread.at(cell))))
+            {
+                return false;
+            }
+            continue;
+        }
+        if past {
+            leaves = true;
+            continue;
+        }
+        if before.is(Access::STRONG) {
+            return false;
+        }
+        if !own {
+            continue;
+        }
+        if is_one(before, now) {
+            // Nothing has been written since, or it would not be here.
+            if both == piece.cells && line.spread(run).includes(&piece.spread, both) {
+                return true;
+            }
+        } else {
+            leaves |= !line.spread(run).is_apart_from(&piece.spread, both);
+        }
+    }
+    if !has_room(line, piece) || may_be_long(count, alone) {
+        return false;
+    }
+    if leaves {
+        for at in 0..line.runs.len() {
+            let (before, both) = (line.runs[at].access, line.runs[at].cells & piece.cells);
+            if both == 0 || before.is(Access::WRITE) || before.block != now.block {
+                continue;
+            }
+            if before.epoch < floor {
+                line.runs[at].cells &= !both;
+            } else if before.warp == now.warp && !is_one(&before, now) {
+                line.subtract(at, piece);
+            }
+        }
+        line.tidy();
+    }
+    line.join(now, piece);
+    true
+}
+
+/// Whether two accesses are of one instruction in one epoch.
+fn is_one(before: &Access, now: &Access) -> bool {
+    Access { lanes: now.lanes, ..*before } == *now
+}
+
+/// A plain write of lanes at an address each. `unchanged`: cells that are not changed.
+pub(super) fn write(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, unchanged: u32) -> bool {
+    let mut touched = 0;
+    for run in &line.runs {
+        let (before, both) = (&run.access, run.cells & piece.cells);
+        if both == 0 {
+            continue;
+        }
+        if before.is(BEHIND | Access::STRONG) || before.block != now.block {
+            return false;
+        }
+        let own = || before.warp == now.warp && line.spread(run).equals(&piece.spread, both);
+        if before.epoch >= floor && !own() {
+            return false;
+        }
+        touched |= both;
+    }
+    if !has_room(line, piece) {
+        return false;
+    }
+    // The first write to a byte counts as one that changes it.
+    let unchanged = unchanged & touched;
+    if touched != 0 {
+        for run in &mut line.runs {
+            let hidden = if run.access.flags & (Access::WRITE | Access::UNCHANGED) == Access::WRITE {
+                piece.cells & !unchanged
+            } else {
+                piece.cells
+            };
+            run.cells &= !hidden;
+        }
+        line.tidy();
+    }
+    if unchanged != piece.cells {
+        line.push(now, piece.cells & !unchanged, piece);
+    }
+    if unchanged != 0 {
+        line.push(&Access { flags: now.flags | Access::UNCHANGED, ..*now }, unchanged, piece);
+    }
+    true
+}
+
+/// A relaxed atomic operation of threads that have passed no fence.
+pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> bool {
+    let (mut atomics, mut count, mut alone, mut same) = (0, 0, true, None);
+    for (at, run) in line.runs.iter().enumerate() {
+        let (before, both) = (&run.access, run.cells & piece.cells);
+        if is_one(before, now) {
+            same = Some(at);
+        }
+        if both == 0 {
+            continue;
+        }
+        let of_block = before.block == now.block;
+        let own = of_block && before.warp == now.warp;
+        let past = of_block && before.epoch < floor;
+        (count, alone) = (count + 1, alone && of_block);
+        let reach_each_other = (before.flags ^ now.flags) & !Access::WHOLE == 0
+            && before.reach == now.reach
+            && (now.reach & 3 == Scope::Device as u8 || of_block);
+        if reach_each_other {
+            if past || own && !line.spread(run).is_apart_from(&piece.spread, both) {
+                return false;
+            }
+            atomics |= both;
+        } else if !past
+            || before.is(BEHIND | Access::STRONG)
+            || !before.is(Access::WRITE)
+            // A plain access ends the chain of those that are observed.
+            || atomics & both != 0
+        {
+            return false;
+        }
+    }
+    if !has_room(line, piece) || may_be_long(count, alone) {
+        return false;
+    }
+    match same {
+        Some(at) if at + 1 == line.runs.len() => line.merge(at, piece),
+        _ => line.push(now, piece.cells, piece),
+    }
+    true
+}
