@@ -59,10 +59,10 @@ impl Access {
 }
 
 /// Accesses of a cell that are kept one by one.
-const KEPT: usize = 48;
+pub(crate) const KEPT: usize = 48;
 
 /// Where a history has got so many accesses more, it is tried to join those of different blocks.
-const STEP: usize = 16;
+pub(crate) const STEP: usize = 16;
 
 /// Whether a history of that length is to be joined. Others may get an access more at no cost.
 #[inline]

@@ -7,6 +7,9 @@ use super::Access;
 /// Cells of a line.
 pub(crate) const CELLS: u32 = 32;
 
+/// Binary digits of counts of accesses. What is more is not told apart.
+const DIGITS: usize = 6;
+
 /// Which lanes are at each cell of a line.
 type Table = [u32; CELLS as usize];
 
@@ -86,6 +89,8 @@ pub(crate) struct Piece<'a> {
     pub(crate) spread: Spread<'a>,
     /// All lanes.
     pub(crate) lanes: u32,
+    /// The lanes of the access go their own ways, and few are here.
+    pub(crate) is_narrow: bool,
 }
 
 /// How a run has its spread.
@@ -105,9 +110,6 @@ pub(crate) struct Run {
     pub(crate) cells: u32,
     shape: Shape,
 }
-
-/// The accesses of one instruction that are kept by themselves before they share a table.
-const SHARE: usize = 3;
 
 /// A line, in one of its forms.
 #[derive(Debug, Default)]
@@ -147,7 +149,7 @@ impl Line {
         for run in self.runs.iter().filter(|run| run.cells >> cell & 1 != 0) {
             let mut now = Access { lanes: self.spread(run).at(cell), ..run.access };
             // Lanes of one instruction are one access, as late as the last of them.
-            let same = |before: &Access| Access { lanes: now.lanes, ..*before } == now;
+            let same = |before: &Access| !now.is_wide() && Access { lanes: now.lanes, ..*before } == now;
             if let Some(at) = history[first..].iter().position(same) {
                 now.lanes |= history.remove(first + at).lanes;
             }
@@ -180,7 +182,7 @@ impl Line {
     /// Adds an access whose place among the others does not matter, to runs of the same access if
     /// there are any.
     pub(crate) fn join(&mut self, access: &Access, piece: &Piece<'_>) {
-        let (mut some, mut last) = (0, 0);
+        let mut same = None;
         for at in 0..self.runs.len() {
             let run = &self.runs[at];
             if (Access { lanes: access.lanes, ..run.access }) != *access {
@@ -190,14 +192,73 @@ impl Line {
                 self.runs[at].cells |= piece.cells;
                 return;
             }
-            (some, last) = (some + 1, at);
+            same = Some(at);
         }
-        let has_table = some > 0 && matches!(self.runs[last].shape, Shape::Each(_));
-        if some >= SHARE || has_table {
-            self.merge(last, piece);
-        } else {
-            self.push(access, piece.cells, piece);
+        match same {
+            Some(at) => self.merge(at, piece),
+            None => self.push(access, piece.cells, piece),
         }
+    }
+
+    /// Cells that have so many accesses, or more. Counted for all cells at once: each word has a
+    /// digit of all counts.
+    pub(crate) fn with(&self, count: u32) -> u32 {
+        let (mut digits, mut more) = ([0; DIGITS], 0);
+        for run in &self.runs {
+            let mut carried = run.cells;
+            for digit in &mut digits {
+                (*digit, carried) = (*digit ^ carried, *digit & carried);
+            }
+            more |= carried;
+        }
+        // From the highest digit: where the counts are the same so far, or more already.
+        let mut same = u32::MAX;
+        for (at, digit) in digits.iter().enumerate().rev() {
+            if count >> at & 1 == 0 {
+                more |= same & digit;
+                same &= !digit;
+            } else {
+                same &= digit;
+            }
+        }
+        more | same
+    }
+
+    /// Makes accesses of whole blocks of plain reads of other blocks than the newest, at some
+    /// cells, where that says no more than was there but which threads they were of: as histories
+    /// of cells are joined.
+    pub(crate) fn join_blocks(&mut self, newest: u32, cells: u32) {
+        let is_plain = |access: &Access| access.flags & !Access::WHOLE == Access::READ;
+        let may = |run: &Run| {
+            is_plain(&run.access) && run.cells & cells != 0 && (run.access.is_wide() || run.access.block != newest)
+        };
+        let mut wide: Vec<Run> = Vec::new();
+        for run in self.runs.iter_mut().filter(|run| may(run)) {
+            let access = Access { lanes: run.access.last_block(), warp: Access::WIDE, ..run.access };
+            wide.push(Run { access, cells: run.cells & cells, shape: Shape::Alike });
+            run.cells &= !cells;
+        }
+        let place =
+            |run: &Run| (run.access.reach, run.access.epoch, run.access.exact, run.access.block, run.access.lanes);
+        wide.sort_by_key(place);
+        // Those of the same blocks.
+        wide.dedup_by(|next, kept| {
+            let same = place(next) == place(kept);
+            kept.cells |= if same { next.cells } else { 0 };
+            same
+        });
+        // Those of the next blocks.
+        wide.dedup_by(|next, kept| {
+            let (a, b) = (&kept.access, &next.access);
+            let joins = (a.reach, a.epoch, a.exact, kept.cells) == (b.reach, b.epoch, b.exact, next.cells)
+                && b.block <= a.lanes.saturating_add(1);
+            if joins {
+                kept.access.lanes = a.lanes.max(b.lanes);
+            }
+            joins
+        });
+        self.runs.splice(..0, wide);
+        self.tidy();
     }
 
     /// Adds the lanes of a piece to a run.

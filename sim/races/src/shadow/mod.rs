@@ -11,7 +11,7 @@ mod line;
 use rustc_hash::FxHashMap;
 
 use access::widen;
-pub(crate) use access::{Access, is_long, is_too_long};
+pub(crate) use access::{Access, KEPT, STEP, is_long, is_too_long};
 pub(crate) use line::{CELLS, Line, Piece, Spread};
 
 /// Bytes of a page, as a power of two.

@@ -9,33 +9,38 @@ use crate::simple::lanes::Groups;
 enum Layout {
     /// All at one address.
     One(u64),
-    /// Cell after cell: the address of lane 0, if it were one of them.
-    InTurn(u64),
+    /// Cell after cell: the address of lane 0, if it were one of them. After so many lanes, a power
+    /// of two, they begin anew.
+    InTurn(u64, u32),
     Other,
 }
 
 fn layout(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
-    let first = mask.trailing_zeros();
-    let start = addresses[first as usize];
-    let lane_0 = start.wrapping_sub(u64::from(first) << cell);
-    let (mut one, mut in_turn) = (0, 0);
-    if mask == u32::MAX {
-        for (lane, &address) in addresses.iter().enumerate() {
-            one |= address ^ start;
-            in_turn |= address ^ lane_0.wrapping_add((lane as u64) << cell);
+    let first = mask.trailing_zeros() as usize;
+    let (start, others) = (addresses[first], mask & (mask - 1));
+    if others == 0 || addresses[others.trailing_zeros() as usize] == start {
+        let mut left = others;
+        while left != 0 {
+            if addresses[left.trailing_zeros() as usize] != start {
+                return Layout::Other;
+            }
+            left &= left - 1;
         }
-    } else {
-        for lane in lanes(mask) {
-            let address = addresses[lane as usize];
-            one |= address ^ start;
-            in_turn |= address ^ lane_0.wrapping_add(u64::from(lane) << cell);
+        return Layout::One(start);
+    }
+    // The second half of the lanes may do as the first one, or the second quarter already.
+    let again = |lanes: &usize| mask == u32::MAX && addresses[*lanes] == start;
+    let period = [4, 8, 16].into_iter().find(again).unwrap_or(LANES);
+    let lane_0 = start.wrapping_sub((first as u64) << cell);
+    let mut left = others;
+    while left != 0 {
+        let lane = left.trailing_zeros() as usize;
+        if addresses[lane] != lane_0.wrapping_add(((lane & (period - 1)) as u64) << cell) {
+            return Layout::Other;
         }
+        left &= left - 1;
     }
-    match (one, in_turn) {
-        (0, _) => Layout::One(start),
-        (_, 0) => Layout::InTurn(lane_0),
-        _ => Layout::Other,
-    }
+    Layout::InTurn(lane_0, period as u32)
 }
 
 /// A piece that is being put together.
@@ -53,6 +58,9 @@ const OPEN: usize = 4;
 
 /// Cells from which on a piece without an order is kept as one.
 const FEW: u32 = 4;
+
+/// Lanes from which on a piece is not narrow.
+const WIDE: u32 = 8;
 
 /// Gives each piece of an access to a rule, which says whether it has taken care of it. Returns the
 /// lanes of the others. With `apart` lanes of one address are left, too.
@@ -77,21 +85,31 @@ pub(super) fn each(
     match layout(mask, addresses, cell) {
         Layout::One(_) if apart && !mask.is_power_of_two() => return mask,
         Layout::One(address) => {
-            give(cursor, address, &Piece { cells: 1 << cell_of(address), spread: Spread::Alike(mask), lanes: mask });
+            give(
+                cursor,
+                address,
+                &Piece { cells: 1 << cell_of(address), spread: Spread::Alike(mask), lanes: mask, is_narrow: false },
+            );
         }
-        Layout::InTurn(lane_0) => {
+        Layout::InTurn(_, period) if apart && period < CELLS => return mask,
+        Layout::InTurn(lane_0, period) => {
             let first = cell_of(lane_0);
             // Lanes below this one are in the first line.
             let here = CELLS - first;
-            let low = mask & (u64::MAX >> (64 - here)) as u32;
+            let turn = mask & (u64::MAX >> (64 - period)) as u32;
+            let low = turn & (u64::MAX >> (64 - here)) as u32;
             let line = lane_0 & !((u64::from(CELLS) << cell) - 1);
+            // Lane 0, and those that do the same.
+            let repeated = (0..CELLS / period).fold(0, |lanes, turn| lanes | 1 << (turn * period));
+            let lanes_of = |part: u32| (u64::from(part) * u64::from(repeated)) as u32;
             if low != 0 {
-                let piece = Piece { cells: low << first, spread: Spread::Moving(1, -(first as i8)), lanes: low };
-                give(cursor, line, &piece);
+                let spread = Spread::Moving(repeated, -(first as i8));
+                give(cursor, line, &Piece { cells: low << first, spread, lanes: lanes_of(low), is_narrow: false });
             }
-            let high = mask & !low;
+            let high = turn & !low;
             if high != 0 {
-                let piece = Piece { cells: high >> here, spread: Spread::Moving(1, here as i8), lanes: high };
+                let spread = Spread::Moving(repeated, here as i8);
+                let piece = Piece { cells: high >> here, spread, lanes: lanes_of(high), is_narrow: false };
                 give(cursor, line.wrapping_add(u64::from(CELLS) << cell), &piece);
             }
         }
@@ -142,15 +160,23 @@ fn close(open: &Open, mut give: impl FnMut(&Piece<'_>)) {
     let lowest = open.table[first as usize];
     let shift = lowest.trailing_zeros();
     let moving = Spread::Moving(lowest >> shift, shift as i8 - first as i8);
-    let several = !open.cells.is_power_of_two();
-    if several && lanes(open.cells).all(|cell| moving.at(cell) == open.table[cell as usize]) {
-        give(&Piece { cells: open.cells, spread: moving, lanes: open.lanes });
+    let mut left = open.cells & (open.cells - 1);
+    let mut is_moving = left != 0;
+    while is_moving && left != 0 {
+        let cell = left.trailing_zeros();
+        is_moving = moving.at(cell) == open.table[cell as usize];
+        left &= left - 1;
+    }
+    let is_narrow = open.lanes.count_ones() < WIDE;
+    let whole = |spread| Piece { cells: open.cells, spread, lanes: open.lanes, is_narrow };
+    if is_moving {
+        give(&whole(moving));
     } else if open.cells.count_ones() >= FEW {
-        give(&Piece { cells: open.cells, spread: Spread::Each(&open.table), lanes: open.lanes });
+        give(&whole(Spread::Each(&open.table)));
     } else {
         for cell in lanes(open.cells) {
             let group = open.table[cell as usize];
-            give(&Piece { cells: 1 << cell, spread: Spread::Alike(group), lanes: group });
+            give(&Piece { cells: 1 << cell, spread: Spread::Alike(group), lanes: group, is_narrow });
         }
     }
 }
@@ -165,7 +191,7 @@ mod tests {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
         let (mut shadow, mut count) = (Shadow::default(), 0);
         let mut cursor = shadow.cursor(2);
-        let all = crate::simple::Access { flags: crate::simple::Access::READ, ..Default::default() };
+        let all = crate::shadow::Access { flags: crate::shadow::Access::READ, ..Default::default() };
         let left = each((mask, &addresses, 2), false, &mut cursor, |line, piece| {
             count += 1;
             line.push(&all, piece.cells, piece);

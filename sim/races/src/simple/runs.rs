@@ -5,23 +5,28 @@
 //! cell, in the same order where that matters.
 
 use crate::events::Scope;
-use crate::shadow::{Access, Line, Piece, is_long, is_too_long};
+use crate::shadow::{Access, KEPT, Line, Piece, STEP};
 
 /// Runs of a line, beyond which cells take less time.
-const MOST: usize = 64;
+const MOST: usize = 96;
 
-/// The same for accesses of fewer than [`WIDE`] lanes: of them cells take less time earlier.
+/// The same for narrow accesses.
 const MOST_NARROW: usize = 12;
-const WIDE: u32 = 8;
 
 fn has_room(line: &Line, piece: &Piece<'_>) -> bool {
-    line.runs.len() < if piece.lanes.count_ones() < WIDE { MOST_NARROW } else { MOST }
+    line.runs.len() < if piece.is_narrow { MOST_NARROW } else { MOST }
 }
 
-/// Whether a history of so many runs may be one that has to be joined with another access. There
-/// are never more accesses at a cell than runs.
-fn may_be_long(count: usize, alone: bool) -> bool {
-    if alone { is_too_long(count + 1) } else { (1..=count + 1).any(is_long) }
+/// Cells whose histories have no room for another access of a block: of many blocks, or of that
+/// one alone.
+fn crowded(line: &Line, alone: bool) -> u32 {
+    line.with(if alone { KEPT } else { STEP - 1 } as u32)
+}
+
+/// Whether one of the cells of an access is such a cell. `count` runs are at some of them.
+fn is_crowded(line: &Line, piece: &Piece<'_>, count: usize, alone: bool) -> bool {
+    // There are never more accesses at a cell than runs.
+    count >= STEP - 1 && crowded(line, alone) & piece.cells != 0
 }
 
 /// What is carried out behind the back of a thread.
@@ -29,6 +34,14 @@ const BEHIND: u8 = Access::COPY | Access::BULK;
 
 /// A plain read. Whether that is taken care of.
 pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> bool {
+    reads(line, piece, now, floor).unwrap_or_else(|| {
+        line.join_blocks(now.block, crowded(line, false));
+        reads(line, piece, now, floor).unwrap_or(false)
+    })
+}
+
+/// The same, or `None`: accesses of blocks have to be joined first.
+fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option<bool> {
     let (mut leaves, mut count, mut alone) = (false, 0, true);
     for run in &line.runs {
         let (before, both) = (&run.access, run.cells & piece.cells);
@@ -36,7 +49,14 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
             continue;
         }
         if before.is(BEHIND) {
-            return false;
+            return Some(false);
+        }
+        if before.is_wide() {
+            if both == piece.cells && before.includes(now) {
+                return Some(true);
+            }
+            (count, alone) = (count + 1, false);
+            continue;
         }
         let of_block = before.block == now.block;
         let own = of_block && before.warp == now.warp;
@@ -51,7 +71,7 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
                     || !line.spread(run).equals(&piece.spread, both)
                     || !crate::pair::lanes(both).all(|cell| by_it(piece.spread.at(cell))))
             {
-                return false;
+                return Some(false);
             }
             continue;
         }
@@ -60,7 +80,7 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
             continue;
         }
         if before.is(Access::STRONG) {
-            return false;
+            return Some(false);
         }
         if !own {
             continue;
@@ -68,19 +88,22 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
         if is_one(before, now) {
             // Nothing has been written since, or it would not be here.
             if both == piece.cells && line.spread(run).includes(&piece.spread, both) {
-                return true;
+                return Some(true);
             }
         } else {
             leaves |= !line.spread(run).is_apart_from(&piece.spread, both);
         }
     }
-    if !has_room(line, piece) || may_be_long(count, alone) {
-        return false;
+    if !has_room(line, piece) {
+        return Some(false);
+    }
+    if is_crowded(line, piece, count, alone) {
+        return if alone { Some(false) } else { None };
     }
     if leaves {
         for at in 0..line.runs.len() {
             let (before, both) = (line.runs[at].access, line.runs[at].cells & piece.cells);
-            if both == 0 || before.is(Access::WRITE) || before.block != now.block {
+            if both == 0 || before.is(Access::WRITE) || before.is_wide() || before.block != now.block {
                 continue;
             }
             if before.epoch < floor {
@@ -92,7 +115,7 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
         line.tidy();
     }
     line.join(now, piece);
-    true
+    Some(true)
 }
 
 /// Whether two accesses are of one instruction in one epoch.
@@ -108,7 +131,7 @@ pub(super) fn write(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64
         if both == 0 {
             continue;
         }
-        if before.is(BEHIND | Access::STRONG) || before.block != now.block {
+        if before.is(BEHIND | Access::STRONG) || before.is_wide() || before.block != now.block {
             return false;
         }
         let own = || before.warp == now.warp && line.spread(run).equals(&piece.spread, both);
@@ -166,6 +189,7 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             }
             atomics |= both;
         } else if !past
+            || before.is_wide()
             || before.is(BEHIND | Access::STRONG)
             || !before.is(Access::WRITE)
             // A plain access ends the chain of those that are observed.
@@ -174,7 +198,7 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             return false;
         }
     }
-    if !has_room(line, piece) || may_be_long(count, alone) {
+    if !has_room(line, piece) || is_crowded(line, piece, count, alone) {
         return false;
     }
     match same {
