@@ -42,6 +42,18 @@ impl Access {
         self.warp == Access::WIDE
     }
 
+    /// Whether two accesses are of one instruction of a warp in one epoch.
+    #[inline]
+    pub(crate) fn is_one_with(&self, other: &Access) -> bool {
+        self.site == other.site
+            && self.warp == other.warp
+            && self.epoch == other.epoch
+            && self.block == other.block
+            && self.flags == other.flags
+            && self.reach == other.reach
+            && self.exact == other.exact
+    }
+
     /// The last of its blocks.
     #[inline]
     pub(crate) fn last_block(&self) -> u32 {

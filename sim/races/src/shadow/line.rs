@@ -149,7 +149,7 @@ impl Line {
         for run in self.runs.iter().filter(|run| run.cells >> cell & 1 != 0) {
             let mut now = Access { lanes: self.spread(run).at(cell), ..run.access };
             // Lanes of one instruction are one access, as late as the last of them.
-            let same = |before: &Access| !now.is_wide() && Access { lanes: now.lanes, ..*before } == now;
+            let same = |before: &Access| !now.is_wide() && before.is_one_with(&now);
             if let Some(at) = history[first..].iter().position(same) {
                 now.lanes |= history.remove(first + at).lanes;
             }
@@ -185,7 +185,7 @@ impl Line {
         let mut same = None;
         for at in 0..self.runs.len() {
             let run = &self.runs[at];
-            if (Access { lanes: access.lanes, ..run.access }) != *access {
+            if !run.access.is_one_with(access) {
                 continue;
             }
             if self.spread(run).is(&piece.spread) {

@@ -65,7 +65,7 @@ impl Page {
 
     /// The line of a cell.
     #[inline]
-    pub(crate) fn line(&mut self, index: u32) -> &mut Line {
+    fn line(&mut self, index: u32) -> &mut Line {
         &mut self.lines[(index / CELLS) as usize]
     }
 
@@ -192,19 +192,39 @@ impl Cursor<'_> {
     /// The page of an address and its cell there, if the page has cells of that size.
     #[inline]
     pub(crate) fn at(&mut self, address: u64) -> Option<(&mut Page, u32)> {
+        let cell = self.cell;
+        let page = self.page(address);
+        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
+        (page.cell == cell).then_some((page, index))
+    }
+
+    /// The size of cells at an address, as a power of two.
+    #[inline]
+    pub(crate) fn cell_at(&mut self, address: u64) -> u32 {
+        self.page(address).cell
+    }
+
+    /// The line of an address, if it is not cut and has cells of a size.
+    #[inline]
+    pub(crate) fn line(&mut self, address: u64, cell: u32) -> Option<&mut Line> {
+        let page = self.page(address);
+        let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
+        (page.cell == cell).then(|| page.line(index)).filter(|line| !line.is_cut())
+    }
+
+    #[inline]
+    fn page(&mut self, address: u64) -> &mut Page {
         let number = address >> PAGE;
         let at = match self.at {
             Some((last, at)) if last == number => at,
             _ => {
                 self.shadow.page(number, self.cell);
-                let at = self.shadow.last?.1;
+                let at = self.shadow.last.map_or(0, |(_, at)| at);
                 self.at = Some((number, at));
                 at
             }
         };
-        let page = &mut self.shadow.pages[at];
-        let index = ((address & ((1 << PAGE) - 1)) >> self.cell) as u32;
-        (page.cell == self.cell).then_some((page, index))
+        &mut self.shadow.pages[at]
     }
 }
 

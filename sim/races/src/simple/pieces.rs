@@ -65,30 +65,34 @@ const WIDE: u32 = 8;
 /// Gives each piece of an access to a rule, which says whether it has taken care of it. Returns the
 /// lanes of the others. With `apart` lanes of one address are left, too.
 pub(super) fn each(
-    (mask, addresses, cell): (u32, &[u64; LANES], u32),
+    (mask, addresses, size): (u32, &[u64; LANES], u32),
     apart: bool,
     cursor: &mut Cursor<'_>,
     mut rule: impl FnMut(&mut Line, &Piece<'_>) -> bool,
 ) -> u32 {
-    let cell_of = |address: u64| (address >> cell) as u32 % CELLS;
+    let first = addresses[mask.trailing_zeros() as usize];
+    // An access of more than a cell is one of each of its cells.
+    let fine = cursor.cell_at(first);
+    let Some(part) = size.checked_sub(fine) else { return mask };
+    let cell_of = |address: u64| (address >> fine) as u32 % CELLS;
+    let cells_of = |address: u64| (((1u64 << (1 << part)) - 1) as u32) << cell_of(address);
+    let line_of = |address: u64| address & !((u64::from(CELLS) << fine) - 1);
     let mut left = 0;
     let mut give = |cursor: &mut Cursor<'_>, address: u64, piece: &Piece<'_>| {
-        let done = match cursor.at(address) {
-            Some((page, index)) => {
-                let line = page.line(index);
-                !line.is_cut() && rule(line, piece)
-            }
-            None => false,
-        };
+        let done = cursor.line(address, fine).is_some_and(|line| rule(line, piece));
         left |= if done { 0 } else { piece.lanes };
     };
-    match layout(mask, addresses, cell) {
+    let layout = match layout(mask, addresses, size) {
+        Layout::InTurn(..) if part > 0 => Layout::Other,
+        layout => layout,
+    };
+    match layout {
         Layout::One(_) if apart && !mask.is_power_of_two() => return mask,
         Layout::One(address) => {
             give(
                 cursor,
                 address,
-                &Piece { cells: 1 << cell_of(address), spread: Spread::Alike(mask), lanes: mask, is_narrow: false },
+                &Piece { cells: cells_of(address), spread: Spread::Alike(mask), lanes: mask, is_narrow: false },
             );
         }
         Layout::InTurn(_, period) if apart && period < CELLS => return mask,
@@ -98,7 +102,7 @@ pub(super) fn each(
             let here = CELLS - first;
             let turn = mask & (u64::MAX >> (64 - period)) as u32;
             let low = turn & (u64::MAX >> (64 - here)) as u32;
-            let line = lane_0 & !((u64::from(CELLS) << cell) - 1);
+            let line = line_of(lane_0);
             // Lane 0, and those that do the same.
             let repeated = (0..CELLS / period).fold(0, |lanes, turn| lanes | 1 << (turn * period));
             let lanes_of = |part: u32| (u64::from(part) * u64::from(repeated)) as u32;
@@ -110,22 +114,21 @@ pub(super) fn each(
             if high != 0 {
                 let spread = Spread::Moving(repeated, here as i8);
                 let piece = Piece { cells: high >> here, spread, lanes: lanes_of(high), is_narrow: false };
-                give(cursor, line.wrapping_add(u64::from(CELLS) << cell), &piece);
+                give(cursor, line.wrapping_add(u64::from(CELLS) << fine), &piece);
             }
         }
         Layout::Other => {
             // Where lanes go their own ways, all lines are cut soon.
-            let first = addresses[mask.trailing_zeros() as usize];
-            if cursor.at(first).is_none_or(|(page, index)| page.line(index).is_cut()) {
+            if cursor.line(first, fine).is_none() {
                 return mask;
             }
             let mut open = [const { Open { line: 0, cells: 0, lanes: 0, table: [0; CELLS as usize] } }; OPEN];
             let (mut count, mut next) = (0, 0);
-            for &(address, group) in Groups::of(mask, addresses, cell).iter() {
+            for &(address, group) in Groups::of(mask, addresses, size).iter() {
                 if apart && !group.is_power_of_two() {
                     return mask;
                 }
-                let (line, at) = (address & !((u64::from(CELLS) << cell) - 1), cell_of(address));
+                let (line, cells) = (line_of(address), cells_of(address));
                 let place = match open[..count].iter().position(|open| open.line == line) {
                     Some(place) => place,
                     None if count < OPEN => {
@@ -134,7 +137,7 @@ pub(super) fn each(
                         count - 1
                     }
                     None => {
-                        close(&open[next], |piece| give(cursor, open[next].line, piece));
+                        close(&open[next], part, |piece| give(cursor, open[next].line, piece));
                         (open[next].line, open[next].cells, open[next].lanes) = (line, 0, 0);
                         let place = next;
                         next = (next + 1) % OPEN;
@@ -142,12 +145,14 @@ pub(super) fn each(
                     }
                 };
                 let piece = &mut open[place];
-                piece.cells |= 1 << at;
+                piece.cells |= cells;
                 piece.lanes |= group;
-                piece.table[at as usize] = group;
+                for cell in lanes(cells) {
+                    piece.table[cell as usize] = group;
+                }
             }
             for piece in &open[..count] {
-                close(piece, |part| give(cursor, piece.line, part));
+                close(piece, part, |some| give(cursor, piece.line, some));
             }
         }
     }
@@ -155,7 +160,7 @@ pub(super) fn each(
 }
 
 /// Gives a piece with the simplest spread that it has, or cell by cell if these are few.
-fn close(open: &Open, mut give: impl FnMut(&Piece<'_>)) {
+fn close(open: &Open, part: u32, mut give: impl FnMut(&Piece<'_>)) {
     let first = open.cells.trailing_zeros();
     let lowest = open.table[first as usize];
     let shift = lowest.trailing_zeros();
@@ -171,7 +176,7 @@ fn close(open: &Open, mut give: impl FnMut(&Piece<'_>)) {
     let whole = |spread| Piece { cells: open.cells, spread, lanes: open.lanes, is_narrow };
     if is_moving {
         give(&whole(moving));
-    } else if open.cells.count_ones() >= FEW {
+    } else if open.cells.count_ones() >= FEW || part > 0 {
         give(&whole(Spread::Each(&open.table)));
     } else {
         for cell in lanes(open.cells) {

@@ -85,7 +85,7 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option
         if !own {
             continue;
         }
-        if is_one(before, now) {
+        if before.is_one_with(now) {
             // Nothing has been written since, or it would not be here.
             if both == piece.cells && line.spread(run).includes(&piece.spread, both) {
                 return Some(true);
@@ -108,7 +108,7 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option
             }
             if before.epoch < floor {
                 line.runs[at].cells &= !both;
-            } else if before.warp == now.warp && !is_one(&before, now) {
+            } else if before.warp == now.warp && !before.is_one_with(now) {
                 line.subtract(at, piece);
             }
         }
@@ -116,11 +116,6 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option
     }
     line.join(now, piece);
     Some(true)
-}
-
-/// Whether two accesses are of one instruction in one epoch.
-fn is_one(before: &Access, now: &Access) -> bool {
-    Access { lanes: now.lanes, ..*before } == *now
 }
 
 /// A plain write of lanes at an address each. `unchanged`: cells that are not changed.
@@ -167,12 +162,9 @@ pub(super) fn write(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64
 
 /// A relaxed atomic operation of threads that have passed no fence.
 pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> bool {
-    let (mut atomics, mut count, mut alone, mut same) = (0, 0, true, None);
-    for (at, run) in line.runs.iter().enumerate() {
+    let (mut atomics, mut count, mut alone) = (0, 0, true);
+    for run in &line.runs {
         let (before, both) = (&run.access, run.cells & piece.cells);
-        if is_one(before, now) {
-            same = Some(at);
-        }
         if both == 0 {
             continue;
         }
@@ -201,8 +193,8 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
     if !has_room(line, piece) || is_crowded(line, piece, count, alone) {
         return false;
     }
-    match same {
-        Some(at) if at + 1 == line.runs.len() => line.merge(at, piece),
+    match line.runs.last() {
+        Some(last) if last.access.is_one_with(now) => line.merge(line.runs.len() - 1, piece),
         _ => line.push(now, piece.cells, piece),
     }
     true
