@@ -1,10 +1,11 @@
 //! Rows of words that whole warps access: what is kept of a warp as one finds the same races as
 //! what is kept of each lane.
 
-use sim_races::{Kind, LANES, Lanes, MemoryEvents, Scope, Strength};
+use sim_races::{Grade, Kind, LANES, Lanes, MemoryEvents, Scope, Strength};
 
 use crate::script::{GLOBAL, RELAXED, Script};
 use crate::twins::{DATA, races};
+use Grade::Certain;
 
 /// A warp accesses a row of words, which begins at that word, with some lanes.
 fn row(s: &mut Script, (block, warp): (u32, u32), mask: u32, word: u64, kind: Kind) {
@@ -127,4 +128,35 @@ fn rows_take_little_memory() {
     assert_eq!(s.races(), []);
     let touched = 8 * 512 * 4;
     assert!(s.detector.shadow_bytes() <= 4 * touched, "{} bytes for {touched}", s.detector.shadow_bytes());
+}
+
+/// Rows that many blocks read are kept as those of whole blocks, whatever the epochs.
+#[test]
+fn a_write_to_a_row_that_all_blocks_read_is_found() {
+    let run = |writer: Option<(u32, u32)>, syncs: bool| {
+        let mut s = Script::new(40, 128);
+        for block in 0..40 {
+            if syncs {
+                (0..block / 20).for_each(|_| s.sync(block));
+            }
+            for warp in 0..4 {
+                for moved in [0, 8, 0] {
+                    row(&mut s, (block, warp), !0, moved, Kind::Read);
+                }
+                row(&mut s, (block, warp), 0xf0f0, 5, Kind::Read);
+            }
+        }
+        if let Some(thread) = writer {
+            s.write(thread, DATA + 12 * 4);
+        }
+        (races(&s).map(|race| race.0), s.detector.inexact().widened, s.detector.shadow_bytes())
+    };
+    for syncs in [false, true] {
+        let (found, widened, bytes) = run(None, syncs);
+        assert_eq!((found, widened), (None, 0));
+        assert!(bytes < 40_000, "{bytes} bytes");
+        for writer in [(0, 0), (39, 127), (17, 64)] {
+            assert_eq!(run(Some(writer), syncs).0, Some(Certain), "{writer:?}");
+        }
+    }
 }

@@ -17,16 +17,11 @@ fn has_room(line: &Line, piece: &Piece<'_>) -> bool {
     line.runs.len() < if piece.is_narrow { MOST_NARROW } else { MOST }
 }
 
-/// Cells whose histories have no room for another access of a block: of many blocks, or of that
-/// one alone.
-fn crowded(line: &Line, alone: bool) -> u32 {
-    line.with(if alone { KEPT } else { STEP - 1 } as u32)
-}
-
-/// Whether one of the cells of an access is such a cell. `count` runs are at some of them.
-fn is_crowded(line: &Line, piece: &Piece<'_>, count: usize, alone: bool) -> bool {
-    // There are never more accesses at a cell than runs.
-    count >= STEP - 1 && crowded(line, alone) & piece.cells != 0
+/// Cells whose histories are tried to be joined with the next access, if they are of several
+/// blocks: see `shadow::is_long`.
+fn to_be_joined(line: &Line) -> u32 {
+    let exactly = |count: u32| line.with(count) & !line.with(count + 1);
+    (STEP as u32..=KEPT as u32).step_by(STEP).fold(line.with(KEPT as u32), |cells, count| cells | exactly(count - 1))
 }
 
 /// What is carried out behind the back of a thread.
@@ -34,14 +29,14 @@ const BEHIND: u8 = Access::COPY | Access::BULK;
 
 /// A plain read. Whether that is taken care of.
 pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> bool {
-    reads(line, piece, now, floor).unwrap_or_else(|| {
-        line.join_blocks(now.block, crowded(line, false));
-        reads(line, piece, now, floor).unwrap_or(false)
+    reads(line, piece, now, floor, false).unwrap_or_else(|| {
+        line.join_blocks(now.block, to_be_joined(line));
+        reads(line, piece, now, floor, true).unwrap_or(false)
     })
 }
 
-/// The same, or `None`: accesses of blocks have to be joined first.
-fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option<bool> {
+/// The same, or `None`: accesses of blocks are to be joined first, if they can be (`tried`).
+fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bool) -> Option<bool> {
     let (mut leaves, mut count, mut alone) = (false, 0, true);
     for run in &line.runs {
         let (before, both) = (&run.access, run.cells & piece.cells);
@@ -94,11 +89,12 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64) -> Option
             leaves |= !line.spread(run).is_apart_from(&piece.spread, both);
         }
     }
-    if !has_room(line, piece) {
+    // There are never more accesses at a cell than runs.
+    if !has_room(line, piece) || count >= KEPT && line.with(KEPT as u32) & piece.cells != 0 {
         return Some(false);
     }
-    if is_crowded(line, piece, count, alone) {
-        return if alone { Some(false) } else { None };
+    if !alone && !tried && count >= STEP - 1 && to_be_joined(line) & piece.cells != 0 {
+        return None;
     }
     if leaves {
         for at in 0..line.runs.len() {
@@ -190,7 +186,8 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             return false;
         }
     }
-    if !has_room(line, piece) || is_crowded(line, piece, count, alone) {
+    let crowded = |line: &Line| if alone { line.with(KEPT as u32) } else { to_be_joined(line) };
+    if !has_room(line, piece) || count >= STEP - 1 && crowded(line) & piece.cells != 0 {
         return false;
     }
     match line.runs.last() {
