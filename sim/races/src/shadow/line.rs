@@ -111,6 +111,15 @@ pub(crate) struct Run {
     shape: Shape,
 }
 
+/// Reads of some blocks that may become one.
+struct Group {
+    access: Access,
+    cells: u32,
+    /// Cells of which there are several.
+    twice: u32,
+    runs: Vec<usize>,
+}
+
 /// A line, in one of its forms.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
@@ -232,31 +241,41 @@ impl Line {
         let may = |run: &Run| {
             is_plain(&run.access) && run.cells & cells != 0 && (run.access.is_wide() || run.access.block != newest)
         };
-        let mut wide: Vec<Run> = Vec::new();
-        for run in self.runs.iter_mut().filter(|run| may(run)) {
+        let mut groups: Vec<Group> = Vec::new();
+        for (at, run) in self.runs.iter().enumerate().filter(|(_, run)| may(run)) {
             let access = Access { lanes: run.access.last_block(), warp: Access::WIDE, ..run.access };
-            wide.push(Run { access, cells: run.cells & cells, shape: Shape::Alike });
-            run.cells &= !cells;
+            groups.push(Group { access, cells: run.cells & cells, twice: 0, runs: vec![at] });
         }
-        let place =
-            |run: &Run| (run.access.reach, run.access.epoch, run.access.exact, run.access.block, run.access.lanes);
-        wide.sort_by_key(place);
+        let kind = |access: &Access| (access.reach, access.epoch, access.exact);
+        groups.sort_by_key(|group| (kind(&group.access), group.access.block, group.access.lanes));
         // Those of the same blocks.
-        wide.dedup_by(|next, kept| {
-            let same = place(next) == place(kept);
-            kept.cells |= if same { next.cells } else { 0 };
+        groups.dedup_by(|next, kept| {
+            let same = kind(&next.access) == kind(&kept.access)
+                && (next.access.block, next.access.lanes) == (kept.access.block, kept.access.lanes);
+            if same {
+                kept.twice |= kept.cells & next.cells;
+                kept.cells |= next.cells;
+                kept.runs.append(&mut next.runs);
+            }
             same
         });
-        // Those of the next blocks.
-        wide.dedup_by(|next, kept| {
+        // Those of the next blocks, if both have been at the same cells.
+        groups.dedup_by(|next, kept| {
             let (a, b) = (&kept.access, &next.access);
-            let joins = (a.reach, a.epoch, a.exact, kept.cells) == (b.reach, b.epoch, b.exact, next.cells)
-                && b.block <= a.lanes.saturating_add(1);
+            let joins = kind(a) == kind(b) && kept.cells == next.cells && b.block <= a.lanes.saturating_add(1);
             if joins {
                 kept.access.lanes = a.lanes.max(b.lanes);
+                kept.twice = kept.cells;
+                kept.runs.append(&mut next.runs);
             }
             joins
         });
+        // What is alone at a cell stays what it is.
+        groups.retain(|group| group.twice != 0);
+        for group in &groups {
+            group.runs.iter().for_each(|&at| self.runs[at].cells &= !group.twice);
+        }
+        let wide = groups.iter().map(|group| Run { access: group.access, cells: group.twice, shape: Shape::Alike });
         self.runs.splice(..0, wide);
         self.tidy();
     }
