@@ -305,6 +305,7 @@ impl<'b> Block<'b> {
                 cut &= !alone;
                 let jumps = if alone { jumps } else { jumps.min(TURN / parts) };
                 self.warps[at].vain.now = false;
+                self.warps[at].polls.now = false;
                 self.warps[at].awaits_grids = false;
                 let outcome = self.warps[at].run(jumps);
                 if !self.state.bulk.is_empty() {
@@ -396,6 +397,33 @@ impl<'b> Block<'b> {
             warp.parked.is_some() || warp.alive & !lanes == 0
         };
         self.warps.iter().zip(&self.done).all(|(warp, done)| *done || waits(warp))
+    }
+
+    /// All threads that are left wait at barriers, or poll one that cooperative groups keep in
+    /// memory of the system's, since its last change.
+    pub(crate) fn only_polls(&self, changes: u64) -> bool {
+        let waits = |warp: &Warp<'_>| {
+            let at_barriers = warp.groups.iter().filter(|group| group.wait != Wait::None);
+            let lanes = at_barriers.fold(warp.polls.lanes_since(changes), |all, group| all | group.mask);
+            warp.parked.is_some() || warp.alive & !lanes == 0
+        };
+        self.warps.iter().zip(&self.done).all(|(warp, done)| *done || waits(warp))
+    }
+
+    /// A warp has polled such a barrier for long.
+    pub(crate) fn polls_long(&self) -> bool {
+        self.warps.iter().zip(&self.done).any(|(warp, done)| !done && warp.polls.is_long())
+    }
+
+    /// Ends at the first warp that polls such a barrier. `others` says what became of other blocks.
+    pub(crate) fn give_up_system(&mut self, others: &str) -> usize {
+        let at = self.warps.iter().zip(&self.done).position(|(warp, done)| !done && warp.polls.is_long()).unwrap_or(0);
+        let why = FaultKind::Deadlock(groups::waits(&self.warps) + others);
+        let warp = &mut self.warps[at];
+        warp.pc = warp.polls.pc;
+        let lanes = warp.polls.lanes();
+        let _ = warp.fail(why, lanes);
+        at
     }
 
     /// Says what the object lacks that a warp polls in vain.

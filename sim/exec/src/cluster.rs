@@ -137,6 +137,27 @@ impl<'b> Cluster<'b> {
         Progress::Paused
     }
 
+    /// All threads that are left poll barriers of the system's in vain, or wait for those who do.
+    /// `changes`: how often these have been changed so far.
+    pub(crate) fn polls_in_vain(&self, changes: u64) -> bool {
+        // One block alone does not say here whether it is done.
+        let is_done = |rank: usize| self.blocks.len() > 1 && self.done[rank];
+        let running = || self.blocks.iter().enumerate().filter(|(rank, _)| !is_done(*rank)).map(|(_, block)| block);
+        running().any(Block::polls_long) && running().all(|block| block.only_polls(changes))
+    }
+
+    /// Gives up at a block that polls in vain, as `waiting` of `all` blocks do; of these are all
+    /// that have not ended (`alone`), or others of other threads may be. The warp at fault.
+    pub(crate) fn give_up_system(&mut self, (waiting, all): (u64, u64), alone: bool) -> usize {
+        self.culprit = self.blocks.iter().position(Block::polls_long).unwrap_or(0);
+        let others = match all - waiting {
+            0 => String::new(),
+            ended if alone => format!("; {ended} of {all} blocks have ended"),
+            _ => "; other blocks wait as well, or have ended".to_owned(),
+        };
+        self.blocks[self.culprit].give_up_system(&others)
+    }
+
     /// The index of the block and the warp that are at fault, for reports.
     pub(crate) fn culprit(&self, warp: usize) -> ([u32; 3], &Warp<'b>) {
         self.blocks[self.culprit].culprit(warp)

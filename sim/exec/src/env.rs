@@ -11,6 +11,7 @@ use crate::exec::matrix::held_registers::ProductRows;
 use crate::grid_barrier::GridBarrier;
 use crate::grid_dependence::{Opening, Overlap};
 use crate::interface::{Device, Launch};
+use crate::polls::Changes;
 use crate::program::{InstFn, Kernel, LANES, NativeEntries, Program, Row};
 
 /// Bytes of shared memory that the system keeps of each block (CUDA C++ Programming Guide, "Compute
@@ -78,6 +79,8 @@ pub struct Env<'b> {
     pub(crate) started: std::time::Instant,
     /// What cooperative groups keep for a grid-wide barrier: its size, then the barrier's word.
     pub(crate) workspace: Vec<AtomicU32>,
+    /// Of that, and of what the system keeps of shared memory.
+    pub(crate) system_changes: Changes,
     /// Whether an access behind the shared memory that was asked for has been reported.
     pub(crate) overrun: AtomicBool,
     /// What threads keep that launch work themselves.

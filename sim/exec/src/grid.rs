@@ -17,6 +17,7 @@ use crate::grid_dependence::Opening;
 use crate::interface::Compile;
 use crate::interface::{Device, Fault, FaultKind, Launch};
 use crate::launch_constants::{self, Clusters, Memories};
+use crate::polls::Changes;
 use crate::program::{InstFn, Kernel, LANES, NativeEntries, Program};
 
 /// Turns that a block gets before the next one is begun beside it: a block that spins for a later
@@ -28,6 +29,9 @@ const RESIDENT: u64 = 2112;
 
 /// Warps of a program's launches from which on it is worth to look at its code for hot places.
 const WORTH: u64 = 64;
+
+/// In `Shared::stuck`: no blocks are left.
+const ENDED: u64 = u64::MAX;
 
 /// How often a launch tells that it gets on.
 const TELL: Duration = Duration::from_millis(1);
@@ -80,9 +84,22 @@ struct Shared<'b> {
     fault: Mutex<Option<Fault>>,
     /// Workers that have something to do.
     busy: AtomicU64,
+    /// Of each worker: where its blocks poll in vain, how often memory of the system's had been
+    /// changed then, plus one. [`ENDED`] if it has none left.
+    stuck: Vec<AtomicU64>,
 }
 
 impl Shared<'_> {
+    /// Whether all blocks of a worker poll memory of the system's in vain, and so do those of all
+    /// other workers since the same change of it.
+    fn nobody_goes_on(&self, index: u64, resident: &VecDeque<Cluster<'_>>) -> bool {
+        let changes = self.env.system_changes.so_far();
+        let mine = if resident.iter().all(|block| block.polls_in_vain(changes)) { changes + 1 } else { 0 };
+        self.stuck[index as usize].store(mine, Ordering::Release);
+        let alike = |other: &AtomicU64| matches!(other.load(Ordering::Acquire), at if at == mine || at == ENDED);
+        mine != 0 && self.stuck.iter().all(alike)
+    }
+
     /// A worker has nothing to do: for ever, or until the grids have ended that this one depends
     /// on.
     fn worker_rests(&self, comes_back: bool) {
@@ -193,6 +210,7 @@ pub fn run(
         overrun: AtomicBool::new(false),
         device_work: DeviceWorkState::default(),
         grid_barrier: GridBarrier::default(),
+        system_changes: Changes::default(),
         overlap,
         opening: Opening::new(overlap, blocks, blocks <= RESIDENT),
         operations: AtomicU64::new(1),
@@ -208,6 +226,7 @@ pub fn run(
         stop: AtomicBool::new(false),
         fault: Mutex::new(None),
         busy: AtomicU64::new(helpers + 1),
+        stuck: (0..=helpers).map(|_| AtomicU64::new(0)).collect(),
     };
     if helpers == 0 {
         work(&shared, 1, 0);
@@ -241,6 +260,7 @@ pub fn run(
 /// What one thread does.
 fn work(shared: &Shared<'_>, workers: u64, index: u64) {
     go_round(shared, workers, index);
+    shared.stuck[index as usize].store(ENDED, Ordering::Release);
     shared.worker_rests(false);
 }
 
@@ -319,7 +339,16 @@ fn go_round(shared: &Shared<'_>, workers: u64, index: u64) {
                 }
             }
         }
-        let all_begun = resident.len() as u64 >= most || shared.next.load(Ordering::Relaxed) >= shared.units;
+        let all_begun =
+            cooperative || resident.len() as u64 >= most || shared.next.load(Ordering::Relaxed) >= shared.units;
+        if all_begun && !resident.is_empty() && shared.nobody_goes_on(index, &resident) {
+            let blocks = (resident.len() as u64 * size, shared.units * size);
+            if let Some(mut first) = resident.pop_front() {
+                let warp = first.give_up_system(blocks, workers == 1);
+                report(shared, &first, warp, None);
+            }
+            return;
+        }
         if resting > 0 && resting == resident.len() && all_begun {
             shared.worker_rests(true);
         }

@@ -2,7 +2,7 @@
 //! (`cuda_device_runtime_api.h`; Numba's `this_grid().sync()`).
 //!
 //! Owns who has arrived, and what a thread is told of its grid. Newer headers of cooperative groups
-//! bring a barrier of their own, which needs nothing but memory.
+//! bring a barrier of their own, which needs nothing but memory: `polls` knows when it never ends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -86,6 +86,7 @@ fn arrive(w: &mut Warp<'_>, lanes: u32) -> u32 {
     let mut phase = w.env.grid_barrier.phase();
     let new = lanes & !w.arrivals.lanes;
     if new != 0 {
+        w.env.system_changes.add();
         w.arrivals.lanes |= new;
         w.arrivals.odd = w.arrivals.odd & !new | if phase.is_odd { new } else { 0 };
         phase.arrived += u64::from(new.count_ones());
@@ -110,6 +111,7 @@ pub(crate) fn call(w: &mut Warp<'_>, mask: u32) -> (u32, Next) {
     }
     let passed = arrive(w, mask);
     if passed == 0 {
+        w.polls_system(mask);
         return (0, Next::Yield);
     }
     let waiting = w.here(w.pc);

@@ -254,13 +254,22 @@ pub(crate) fn waits(warps: &[Warp<'_>]) -> String {
             let lanes = (0..LANES as u32).filter(move |lane| mask >> lane & 1 != 0);
             lanes.map(|lane| warp.index * LANES as u32 + lane)
         };
-        let mut add = |pc: u32, wait: Wait, mask: u32| {
+        let mut add_to = |pc: u32, what: String, mask: u32| {
             let new = || (place(warp, pc), Vec::new());
-            places.entry((pc, what(wait))).or_insert_with(new).1.extend(threads(mask));
+            places.entry((pc, what)).or_insert_with(new).1.extend(threads(mask));
+        };
+        let polls = warp.polls.lanes() & warp.alive;
+        if polls != 0 {
+            add_to(warp.polls.pc, "poll the barrier of a grid or a tile".to_owned(), polls);
+        }
+        let mut add = |pc, wait, mask| {
+            if mask != 0 {
+                add_to(pc, what(wait), mask);
+            }
         };
         match warp.parked {
             Some((number, phase)) => add(warp.pc, Wait::Barrier(number, phase), warp.active),
-            None => warp.groups.iter().for_each(|group| add(group.pc, group.wait, group.mask)),
+            None => warp.groups.iter().for_each(|group| add(group.pc, group.wait, group.mask & !polls)),
         }
         ended.extend(threads(warp.began_with() & !warp.alive));
     }

@@ -71,6 +71,7 @@ pub mod machine_module;
 pub(crate) mod module_variables;
 mod observed_order;
 pub mod operations;
+mod polls;
 mod printf;
 pub mod program;
 pub mod warp;

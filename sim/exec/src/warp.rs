@@ -22,6 +22,7 @@ use crate::grid_barrier::Arrivals;
 pub(crate) use crate::groups::{Group, Wait};
 use crate::interface::{Extent, Fault, FaultKind};
 use crate::observed_order::OrderEvent;
+use crate::polls::Polls;
 use crate::program::{Entered, Inst, LANES, NativeEntries, Next, Pred, Row, Slot};
 
 /// Jumps after which a group gives way to the other groups of its warp.
@@ -91,6 +92,8 @@ pub struct Warp<'b> {
     /// Jumps made since the launch began, the base of `%clock`.
     pub(crate) jumps: u64,
     pub(crate) vain: Vain,
+    /// Of barriers in memory of the system's.
+    pub(crate) polls: Polls,
     /// What it did last was to wait for the grids that its own one depends on.
     pub(crate) awaits_grids: bool,
     /// What the store that is executed writes, for those who observe.
@@ -154,6 +157,7 @@ impl<'b> Warp<'b> {
             arrivals: Arrivals::default(),
             jumps: 0,
             vain: Vain::default(),
+            polls: Polls::default(),
             awaits_grids: false,
             storing: None,
             last_stored: None,
@@ -176,7 +180,7 @@ impl<'b> Warp<'b> {
         (self.rbase, self.pbase, self.lbase) = (0, 0, 0);
         self.native_known = false;
         (self.parked, self.resumed, self.arrivals) = (None, false, Arrivals::default());
-        (self.fault, self.vain) = (None, Vain::default());
+        (self.fault, self.vain, self.polls) = (None, Vain::default(), Polls::default());
         self.registers = self.env.product_rows.as_ref().map(|_| Box::default());
         self.set_frame();
         // The return address of a kernel: no instruction.

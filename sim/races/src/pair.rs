@@ -370,12 +370,23 @@ impl Group<'_> {
 }
 
 /// The lanes of a mask.
-pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> + Clone {
-    let mut left = mask;
-    std::iter::from_fn(move || {
-        let lane = left.trailing_zeros();
-        let some = left != 0;
-        left &= left.wrapping_sub(1);
+#[inline(always)]
+pub(crate) fn lanes(mask: u32) -> LanesOf {
+    LanesOf(mask)
+}
+
+/// The lanes of a mask that are left.
+#[derive(Debug, Clone)]
+pub(crate) struct LanesOf(u32);
+
+impl Iterator for LanesOf {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let lane = self.0.trailing_zeros();
+        let some = self.0 != 0;
+        self.0 &= self.0.wrapping_sub(1);
         some.then_some(lane)
-    })
+    }
 }

@@ -4,6 +4,7 @@ mod async_proxy;
 mod flags;
 mod histories;
 mod launched_grids;
+mod lines;
 mod lives;
 mod random;
 mod reductions;

@@ -61,6 +61,21 @@ impl Warp<'_> {
         u64::from(reserved.start) <= offset && offset + u64::from(size) <= u64::from(reserved.end)
     }
 
+    /// A lane accesses memory of the system's, where cooperative groups keep barriers.
+    #[cold]
+    pub(crate) fn meets_system(&mut self, kind: AccessKind, lane: usize) {
+        match kind {
+            AccessKind::Read | AccessKind::AtomicRead => self.polls_system(1 << lane),
+            _ => self.env.system_changes.add(),
+        }
+    }
+
+    /// Lanes look whether such a barrier is over.
+    pub(crate) fn polls_system(&mut self, lanes: u32) {
+        let changes = self.env.system_changes.so_far();
+        self.polls.add(lanes, self.pc, changes);
+    }
+
     /// Tells the device, once in a launch, of an access to shared memory that is there only because
     /// the device hands it out in steps.
     #[cold]
@@ -95,7 +110,9 @@ impl Warp<'_> {
                 if address >> (RANK_SHIFT + 8) != 0 || offset + u64::from(size) > limit && !reserved {
                     return Err(out("shared"));
                 }
-                if offset + u64::from(size) > u64::from(self.block().shared_size) && !reserved {
+                if reserved {
+                    self.meets_system(kind, lane);
+                } else if offset + u64::from(size) > u64::from(self.block().shared_size) {
                     self.overrun(lane, out("shared"));
                 }
                 // All blocks of a cluster have as much.
@@ -143,6 +160,9 @@ impl Warp<'_> {
                 }
                 let (start, limit) = self.env.workspace();
                 let within = start <= address && end <= limit;
+                if within {
+                    self.meets_system(kind, lane);
+                }
                 if within || self.env.device_work.holds(address, end) {
                     return Ok(address);
                 }
@@ -151,7 +171,12 @@ impl Warp<'_> {
                         self.overrun(lane, out("shared"));
                         return Ok(address);
                     }
-                    if self.shared_owner(address).is_some() && self.shared_owner(end - 1).is_some() {
+                    if let Some((_, offset)) = self.shared_owner(address)
+                        && self.shared_owner(end - 1).is_some()
+                    {
+                        if self.is_reserved(offset, size) {
+                            self.meets_system(kind, lane);
+                        }
                         return Ok(address);
                     }
                     let each = u64::from(self.env.lane_local);

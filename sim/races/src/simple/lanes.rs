@@ -28,6 +28,27 @@ const PLACES: usize = 2 * LANES;
 impl Groups {
     /// The groups of lanes, in the order of their first lanes. Addresses are multiples of a cell.
     pub(crate) fn of(mask: u32, addresses: &[u64; LANES], cell: u32) -> Groups {
+        let mut groups = Groups { all: [(0, 0); LANES], count: 0 };
+        // Mostly neighbours share an address, or the next one is higher.
+        let (mut left, mut last) = (mask, None);
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            let address = addresses[lane as usize];
+            if last == Some(address) {
+                groups.all[groups.count - 1].1 |= 1 << lane;
+            } else if last < Some(address) {
+                groups.all[groups.count] = (address, 1 << lane);
+                groups.count += 1;
+                last = Some(address);
+            } else {
+                return Groups::in_no_order(mask, addresses, cell);
+            }
+            left &= left - 1;
+        }
+        groups
+    }
+
+    fn in_no_order(mask: u32, addresses: &[u64; LANES], cell: u32) -> Groups {
         const FREE: u8 = u8::MAX;
         let (mut table, mut groups) = ([FREE; PLACES], Groups { all: [(0, 0); LANES], count: 0 });
         for lane in lanes(mask) {

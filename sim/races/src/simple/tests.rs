@@ -41,7 +41,13 @@ fn found(seed: u64, mix: Mix, long: bool) -> (String, usize) {
             _ => !0,
         };
         let (base, step, cells) = (0x1000 + 4 * random(3), random(4), 1 + random(6));
-        let addresses: [u64; LANES] = std::array::from_fn(|lane| base + lane as u64 * step % cells * 4);
+        // Rows of words, too, which begin anywhere in a line.
+        let size = if mix.rows && mix.atomics == 0 { [4, 4, 8, 16][random(4) as usize] } else { 4u64 };
+        let row = (random(3) == 0 && mix.rows).then(|| 0x1000 + 4 * random(24));
+        let addresses: [u64; LANES] = std::array::from_fn(|lane| match row {
+            Some(row) => (row & !(size - 1)) + lane as u64 * size,
+            None => (base & !(size - 1)) + lane as u64 * step % cells * size,
+        });
         let memory = if random(2) == 0 { Memory::Shared(block) } else { Memory::Global };
         let which = random(16);
         let relaxed = Strength::Strong(Order::RELAXED, scope);
@@ -59,7 +65,7 @@ fn found(seed: u64, mix: Mix, long: bool) -> (String, usize) {
             site: random(3) as u32,
             memory,
             addresses: &addresses,
-            size: 4,
+            size: size as u32,
             kind,
             strength,
             // By the short way the first write to a byte counts as one that changes it.
@@ -81,13 +87,16 @@ fn found(seed: u64, mix: Mix, long: bool) -> (String, usize) {
 struct Mix {
     meets: u64,
     atomics: u64,
+    rows: bool,
 }
 
 #[test]
 fn the_short_way_finds_what_the_long_one_finds() {
     let (mut racy, mut clean) = (0, 0);
-    for mix in [(4, 14), (8, 16), (20, 16), (6, 12), (3, 0)].map(|(meets, atomics)| Mix { meets, atomics }) {
-        for seed in 0..400 {
+    let mixes = [(4, 14), (8, 16), (20, 16), (6, 12), (3, 0), (9, 0)];
+    let mixes = mixes.into_iter().flat_map(|(meets, atomics)| [false, true].map(|rows| Mix { meets, atomics, rows }));
+    for mix in mixes {
+        for seed in 0..250 {
             let ((short, races), (long, _)) = (found(seed, mix, false), found(seed, mix, true));
             let differs = || short.lines().zip(long.lines()).find(|(a, b)| a != b);
             assert!(short == long, "seed {seed}, {} of 16 atomic: {:?}\n{short}", mix.atomics, differs());
