@@ -31,6 +31,7 @@ VERBS = (
     "exact",
     "results",
     "instructions",
+    "digests",
     "random_kernels",
     "recordings",
     "tiles",
