@@ -198,7 +198,8 @@ template <int W> __device__ void ring(const char* in, float* out) {
     u64 layout = (u64)(128 >> 4) << 16 | (u64)(256 >> 4) << 32;
     for (int k = 0; k < 6; k++) {
         await(&full[k % 2], k / 2 & 1);
-        u64 a = (u64)(at(stages[k % 2]) >> 4) | layout, b = (u64)(at(stages[k % 2] + 2048) >> 4) | layout;
+        u64 a = (u64)((at(stages[k % 2]) & 0x3ffff) >> 4) | layout;
+        u64 b = (u64)((at(stages[k % 2] + 2048) & 0x3ffff) >> 4) | layout;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         product(d, a, b);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -208,7 +209,7 @@ template <int W> __device__ void ring(const char* in, float* out) {
         else if (hands) arrive(&empty[k % 2]);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :: "memory");
-    out[T] = d[0];
+    out[blockIdx.x * 256 + T] = d[0];
 }
 extern "C" __global__ void ring_0(const char* in, float* out) { ring<0>(in, out); }
 extern "C" __global__ void ring_1(const char* in, float* out) { ring<1>(in, out); }
@@ -445,26 +446,29 @@ fn a_product_is_its_warp_group_s_so_that_one_thread_hands_a_stage_back() {
         data.extend([0x3c00; 128]);
     }
     for gpu in gpus() {
-        for (schedule, bulk) in [
-            (0, BulkTiming::AtOnce),
-            (0, BulkTiming::Late),
-            (5, BulkTiming::Late),
-            (3, BulkTiming::Random(1)),
-            (9, BulkTiming::Random(2)),
+        // In a cluster, descriptors do not say whose memory they are of.
+        for (blocks, schedule, bulk) in [
+            (1, 0, BulkTiming::AtOnce),
+            (1, 0, BulkTiming::Late),
+            (2, 5, BulkTiming::Late),
+            (1, 3, BulkTiming::Random(1)),
+            (2, 9, BulkTiming::Random(2)),
         ] {
             let run = |name: &str, looked_at: bool| {
                 gpu.watch_nothing();
                 let detector = looked_at.then(|| gpu.detect());
-                let (input, out) = (gpu.buffer(&data), gpu.zeros::<f32>(256));
-                let launch = Launch { grid: [1; 3], block: [288, 1, 1], schedule, bulk, ..Launch::default() };
+                let (input, out) = (gpu.buffer(&data), gpu.zeros::<f32>(256 * blocks));
+                let cluster = [blocks as u32, 1, 1];
+                let shape = Launch { grid: cluster, block: [288, 1, 1], cluster, ..Launch::default() };
+                let launch = Launch { schedule, bulk, ..shape };
                 gpu.launch_with(name, launch, &[(&input).into(), (&out).into()]);
                 let races = detector.map(|detector| detector.races()).unwrap_or_default();
                 (out.read::<f32>(), races.first().map(|race| (race.grade, race.remedy)))
             };
-            let at = format!("machine code {}, schedule {schedule}, {bulk:?}", gpu.is_machine());
+            let at = format!("machine code {}, {blocks} blocks, schedule {schedule}, {bulk:?}", gpu.is_machine());
             for name in ["ring_0", "ring_1"] {
                 for looked_at in [false, true] {
-                    assert_eq!(run(name, looked_at), (vec![336.0; 256], None), "{name}, {at}");
+                    assert_eq!(run(name, looked_at), (vec![336.0; 256 * blocks], None), "{name}, {at}");
                 }
             }
             // The load overwrites what the product reads, whatever the results are.

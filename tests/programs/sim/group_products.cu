@@ -1,8 +1,8 @@
 // Products of warp groups (`wgmma`) of compute capability 9.0a: every type of factors, factors in
 // shared memory by each swizzle, in registers, by columns, and a sparse one; and rings of stages of
-// which one thread of a warp group hands each back. `ring_2` and `ring_3` have a bug: names of
-// kernels run these only. Prints a digest of each kernel's results. Numbers are small, so that every
-// sum is exact.
+// which one thread of a warp group hands each back, also in a cluster. `ring_2` and `ring_3` have a
+// bug: names of kernels run these only. Prints a digest of each kernel's results. Numbers are
+// small, so that every sum is exact.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -157,19 +157,20 @@ template <int W> DEV void ring(const char* in, unsigned* out) {
         } else if (hands) arrive(&empty[k % 2]);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS :: "memory");
-    for (int r = 0; r < 4; r++) out[T * 4 + r] = d[r];
+    for (int r = 0; r < 4; r++) out[(blockIdx.x * 256 + T) * 4 + r] = d[r];
 }
 __global__ void ring_0(const char* in, unsigned* out) { ring<0>(in, out); }
 __global__ void ring_1(const char* in, unsigned* out) { ring<1>(in, out); }
 __global__ void ring_2(const char* in, unsigned* out) { ring<2>(in, out); }
 __global__ void ring_3(const char* in, unsigned* out) { ring<3>(in, out); }
+__global__ void __cluster_dims__(2, 1, 1) pair(const char* in, unsigned* out) { ring<1>(in, out); }
 
-struct Kernel { const char* name; void (*run)(const char*, unsigned*); int threads; bool bug; };
-#define K(name, threads) {#name, name, threads, false}
+struct Kernel { const char* name; void (*run)(const char*, unsigned*); int threads, blocks; bool bug; };
+#define K(name, threads) {#name, name, threads, 1, false}
 static const Kernel kernels[] = {
     K(half, 128), K(negated, 128), K(by_columns, 128), K(brain, 128), K(tf32, 128), K(e4m3, 128), K(e5m2, 128), K(bytes, 128),
     K(half_sums, 128), K(registers, 128), K(sparse, 128), K(ring_0, 288), K(ring_1, 288),
-    {"ring_2", ring_2, 288, true}, {"ring_3", ring_3, 288, true},
+    {"pair", pair, 288, 2, false}, {"ring_2", ring_2, 288, 1, true}, {"ring_3", ring_3, 288, 1, true},
 };
 
 int main(int argc, char** argv) {
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
         unsigned* f;
         cudaMalloc(&d, sizeof in), cudaMalloc(&f, sizeof out);
         cudaMemcpy(d, in, sizeof in, cudaMemcpyHostToDevice), cudaMemset(f, 0, sizeof out);
-        k.run<<<1, k.threads>>>(d, f);
+        k.run<<<k.blocks, k.threads>>>(d, f);
         cudaError_t error = cudaDeviceSynchronize();
         if (error) { printf("%s: %s\n", k.name, cudaGetErrorName(error)); return 1; }
         cudaMemcpy(out, f, sizeof out, cudaMemcpyDeviceToHost);
