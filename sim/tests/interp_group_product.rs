@@ -163,8 +163,8 @@ extern "C" __global__ void twin_2(float* out) { twin<2>(out); }
 extern "C" __global__ void twin_3(float* out) { twin<3>(out); }
 "#;
 
-/// Two warp groups multiply what a warp has filled stages of a ring with. One thread of each hands a
-/// stage back, behind its own wait for the product of its warp group.
+/// Two warp groups multiply what a warp has filled stages of a ring with. One thread of each hands
+/// a stage back, behind its own wait for the product of its warp group.
 const RINGS: &str = r#"
 __device__ __forceinline__ void init(u64* b, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at(b)), "r"(n) : "memory"); }
 __device__ __forceinline__ void arrive(u64* b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(b)) : "memory"); }
