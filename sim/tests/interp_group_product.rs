@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use sim_races::{Grade, Remedy};
-use streamsan_sim::interp::Launch;
+use streamsan_sim::interp::{BulkTiming, Launch};
 
 use crate::interp_support::{Arg, Gpu, compile, ptx};
 
@@ -163,12 +163,67 @@ extern "C" __global__ void twin_2(float* out) { twin<2>(out); }
 extern "C" __global__ void twin_3(float* out) { twin<3>(out); }
 "#;
 
+/// Two warp groups multiply what a warp has filled stages of a ring with. One thread of each hands
+/// a stage back, behind its own wait for the product of its warp group.
+const RINGS: &str = r#"
+__device__ __forceinline__ void init(u64* b, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at(b)), "r"(n) : "memory"); }
+__device__ __forceinline__ void arrive(u64* b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(b)) : "memory"); }
+__device__ __forceinline__ void await(u64* b, int parity) {
+    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra D; bra W; D: }" :: "r"(at(b)), "r"(parity) : "memory");
+}
+__device__ __forceinline__ void fill(void* s, const char* g, int n, u64* b) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(n) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        :: "r"(at(s)), "l"(g), "r"(n), "r"(at(b)) : "memory");
+}
+// W: 0 is mended, and so is 1, which has a product under way and hands the stage before back; 2
+// hands back the stage of the product that is under way; in 3 the second warp group hands none back.
+template <int W> __device__ void ring(const char* in, float* out) {
+    __shared__ __align__(128) char stages[2][2304];
+    __shared__ u64 full[2], empty[2];
+    if (T == 0) {
+        for (int i = 0; i < 2; i++) { init(full + i, 1); init(empty + i, W == 3 ? 1 : 2); }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (T >= 256) {
+        if (T == 256) for (int k = 0; k < 6; k++) {
+            if (k >= 2) await(&empty[k % 2], k / 2 - 1 & 1);
+            fill(stages[k % 2], in + k * 2304, 2304, &full[k % 2]);
+        }
+        return;
+    }
+    float d[4] = {0, 0, 0, 0};
+    bool hands = T % 128 == 64 && (W != 3 || T < 128);
+    u64 layout = (u64)(128 >> 4) << 16 | (u64)(256 >> 4) << 32;
+    for (int k = 0; k < 6; k++) {
+        await(&full[k % 2], k / 2 & 1);
+        u64 a = (u64)((at(stages[k % 2]) & 0x3ffff) >> 4) | layout;
+        u64 b = (u64)((at(stages[k % 2] + 2048) & 0x3ffff) >> 4) | layout;
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        product(d, a, b);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        if (W == 1 || W == 2) asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        else asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (W == 1) { if (hands && k > 0) arrive(&empty[(k - 1) % 2]); }
+        else if (hands) arrive(&empty[k % 2]);
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :: "memory");
+    out[blockIdx.x * 256 + T] = d[0];
+}
+extern "C" __global__ void ring_0(const char* in, float* out) { ring<0>(in, out); }
+extern "C" __global__ void ring_1(const char* in, float* out) { ring<1>(in, out); }
+extern "C" __global__ void ring_2(const char* in, float* out) { ring<2>(in, out); }
+extern "C" __global__ void ring_3(const char* in, float* out) { ring<3>(in, out); }
+"#;
+
 /// Both kinds of code. In machine code groups are scoreboards, and descriptors are in uniform
 /// registers.
 fn gpus() -> [Gpu; 2] {
     let mut source = HEAD.to_owned();
     FORMS.iter().for_each(|form| form.kernel(&mut source));
     source += TWINS;
+    source += RINGS;
     [
         Gpu::from_ptx(&ptx(&source, "compute_90a", &[])),
         Gpu::from_cubin(compile(&source, &["-cubin", "-arch=sm_90a"], &[])),
@@ -323,8 +378,7 @@ fn products_are_those_of_the_host() {
                         }
                     }
                 }
-                // In machine code products are not looked at for races.
-                let detector = (!gpu.is_machine()).then(|| gpu.detect());
+                let detector = gpu.detect();
                 let (a, b) = (gpu.buffer(&images[0]), gpu.buffer(&images[1]));
                 let out = gpu.zeros::<u32>(128 * form.sums());
                 let bytes = 8192i32;
@@ -359,7 +413,7 @@ fn products_are_those_of_the_host() {
                         assert_eq!(is, want, "{}, {units} units, {steps} steps: {row} {column}", form.name);
                     }
                 }
-                assert_eq!(detector.map(|detector| detector.races()).unwrap_or_default(), [], "{}", form.name);
+                assert_eq!(detector.races(), [], "{}", form.name);
             }
         }
     }
@@ -367,22 +421,61 @@ fn products_are_those_of_the_host() {
 
 #[test]
 fn factors_belong_to_the_product_until_its_group_is_waited_for() {
-    let [gpu, machine] = gpus();
-    let shape = Launch { grid: [1; 3], block: [128, 1, 1], ..Launch::default() };
-    let run = |name: &str| {
-        let detector = gpu.detect();
-        let out = gpu.zeros::<f32>(128);
-        gpu.launch_with(name, Launch { grid: [1; 3], block: [128, 1, 1], ..Launch::default() }, &[(&out).into()]);
-        detector.races().first().map(|race| (race.grade, race.remedy))
-    };
-    assert_eq!(run("twin_0"), None);
-    assert_eq!(run("twin_1"), Some((Grade::Certain, Remedy::ProxyFence)));
-    for name in ["twin_2", "twin_3"] {
-        assert_eq!(run(name), Some((Grade::Certain, Remedy::AwaitGroup)), "{name}");
+    for gpu in gpus() {
+        let run = |name: &str| {
+            let detector = gpu.detect();
+            let out = gpu.zeros::<f32>(128);
+            gpu.launch_with(name, Launch { grid: [1; 3], block: [128, 1, 1], ..Launch::default() }, &[(&out).into()]);
+            detector.races().first().map(|race| (race.grade, race.remedy))
+        };
+        assert_eq!(run("twin_0"), None);
+        assert_eq!(run("twin_1"), Some((Grade::Certain, Remedy::ProxyFence)));
+        assert_eq!(run("twin_2"), Some((Grade::Certain, Remedy::AwaitGroup)));
+        // The assembler waits for the sums that the kernel reads, and before the barrier.
+        let early = (!gpu.is_machine()).then_some((Grade::Certain, Remedy::AwaitGroup));
+        assert_eq!(run("twin_3"), early);
     }
-    // Of machine code the check is refused by its name.
-    let _detector = machine.detect();
-    let out = machine.zeros::<f32>(128);
-    let fault = machine.try_launch("twin_1", shape, &[(&out).into()]).unwrap_err();
-    assert!(fault.to_string().contains("races with products of warp groups"), "{fault}");
+}
+
+#[test]
+fn a_product_is_its_warp_group_s_so_that_one_thread_hands_a_stage_back() {
+    // In each step all of the first factor is one small number, all of the second one.
+    let mut data = Vec::new();
+    for bits in [0x3c00u16, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600] {
+        data.extend([bits; 1024]);
+        data.extend([0x3c00; 128]);
+    }
+    for gpu in gpus() {
+        // In a cluster, descriptors do not say whose memory they are of.
+        for (blocks, schedule, bulk) in [
+            (1, 0, BulkTiming::AtOnce),
+            (1, 0, BulkTiming::Late),
+            (2, 5, BulkTiming::Late),
+            (1, 3, BulkTiming::Random(1)),
+            (2, 9, BulkTiming::Random(2)),
+        ] {
+            let run = |name: &str, looked_at: bool| {
+                gpu.watch_nothing();
+                let detector = looked_at.then(|| gpu.detect());
+                let (input, out) = (gpu.buffer(&data), gpu.zeros::<f32>(256 * blocks));
+                let cluster = [blocks as u32, 1, 1];
+                let shape = Launch { grid: cluster, block: [288, 1, 1], cluster, ..Launch::default() };
+                let launch = Launch { schedule, bulk, ..shape };
+                gpu.launch_with(name, launch, &[(&input).into(), (&out).into()]);
+                let races = detector.map(|detector| detector.races()).unwrap_or_default();
+                (out.read::<f32>(), races.first().map(|race| (race.grade, race.remedy)))
+            };
+            let at = format!("machine code {}, {blocks} blocks, schedule {schedule}, {bulk:?}", gpu.is_machine());
+            for name in ["ring_0", "ring_1"] {
+                for looked_at in [false, true] {
+                    assert_eq!(run(name, looked_at), (vec![336.0; 256 * blocks], None), "{name}, {at}");
+                }
+            }
+            // The load overwrites what the product reads, whatever the results are.
+            for name in ["ring_2", "ring_3"] {
+                let (_, race) = run(name, true);
+                assert_eq!(race, Some((Grade::Certain, Remedy::AwaitGroup)), "{name}, {at}");
+            }
+        }
+    }
 }

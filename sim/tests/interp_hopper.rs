@@ -5,6 +5,7 @@
 //! that PTX does not have. What results they have is tested where their families are.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use device_code::ptx::parse;
 use device_code::tensor_map::{Tensor, Tile};
@@ -95,7 +96,11 @@ fn outcome(form: &Form) -> Result<(), String> {
         Some(CompileError::Unsupported { instruction, .. }) => return Err(instruction.clone()),
         Some(other) => return Err(format!("operands: {other}")),
     }
-    let gpu = Gpu::from_ptx(&text);
+    launched(form, &Gpu::from_ptx(&text))
+}
+
+/// The same of a kernel that a device has.
+fn launched(form: &Form, gpu: &Gpu) -> Result<(), String> {
     let tensor = |address, tile| Tensor { address, element: 4, sizes: [8; 5], strides: [32, 256, 2048, 16384], tile };
     let memory = gpu.zeros::<u32>(8 * 8 * 8 * 8 * 8);
     let tile = Tile { extent: [4, 2, 1, 1, 1], step: [1; 5] };
@@ -128,19 +133,40 @@ fn outcome(form: &Form) -> Result<(), String> {
     }
 }
 
-#[test]
-fn every_form_is_one_that_ptx_has() {
+/// Machine code of all forms.
+fn assembled() -> Result<PathBuf, String> {
     let mut text = HEAD.to_owned();
     forms().iter().for_each(|form| text += &kernel(form));
     let input = tests::build::generated("hopper.ptx", &text);
     let args = ["-arch=sm_90a", "-O0", "-o", "{out}", &input.display().to_string()].map(String::from);
-    let made = tests::build::cached("hopper.cubin", &toolkit().join("bin/ptxas"), &args, &[&input]);
-    if let Err(said) = made {
+    tests::build::cached("hopper.cubin", &toolkit().join("bin/ptxas"), &args, &[&input]).map_err(|said| {
         let wrong = |number: usize| text.lines().nth(number.saturating_sub(1)).unwrap_or("").to_owned();
         let numbers = said.split("line ").skip(1).filter_map(|part| part.split([';', ',', ' ']).next()?.parse().ok());
         let lines: Vec<String> = numbers.map(wrong).collect();
-        panic!("{said}\n{}", lines.join("\n"));
+        format!("{said}\n{}", lines.join("\n"))
+    })
+}
+
+#[test]
+fn every_form_is_one_that_ptx_has() {
+    assembled().unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
+fn each_form_that_runs_does_so_as_machine_code() {
+    let gpu = Gpu::from_cubin(std::fs::read(assembled().expect("machine code")).expect("a file"));
+    let mut wrong = Vec::new();
+    for form in forms().iter().filter(|form| form.runs) {
+        // Prefetches of columns of images have an instruction of their own.
+        let columns = form.text.starts_with("cp.async.bulk.prefetch.tensor") && form.text.contains("im2col");
+        let refused = columns || form.text.starts_with("fence.proxy.alias");
+        match launched(form, &gpu) {
+            Ok(()) if refused => wrong.push(format!("line {} runs: {}", form.line, form.text)),
+            Err(why) if !refused => wrong.push(format!("line {}: {}: {why}", form.line, form.text)),
+            _ => {}
+        }
     }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Kernels of compute capability 9.0a against the host: tensor maps that a kernel makes, columns of
-//! images (`im2col`), `setmaxnreg`, and products of warp groups with a sparse factor.
+//! images (`im2col`), `setmaxnreg`, products of warp groups with a sparse factor, stores of tiles,
+//! and stores and reductions that a barrier object counts.
 
 use device_code::tensor_map::{Tensor, Tile};
 use sim_races::{Grade, Remedy};
@@ -321,4 +322,75 @@ fn addresses_of_parameters_may_be_cut_to_32_bits() {
     let bytes: Vec<u8> = (0..32u32).flat_map(|word| (word * 3).to_le_bytes()).collect();
     gpu.launch("k", 1, 1, &[Arg::Bytes(bytes), (&out).into()]);
     assert_eq!(out.read::<u32>(), [48, 45]);
+}
+
+/// Stores of tiles, and stores and reductions that a barrier object counts.
+const STORES: &str = r#"
+#define T (int)threadIdx.x
+typedef unsigned long long u64;
+__device__ __forceinline__ unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+#define TILES(form, rows, ...) asm volatile("stmatrix.sync.aligned.m8n8." form ".shared.b16 [%0], {" rows "};" :: "r"(to), __VA_ARGS__ : "memory"); to += 512
+extern "C" __global__ void stores(unsigned* out) {
+    __shared__ __align__(16) unsigned tiles[640], words[192];
+    __shared__ u64 wide, bar;
+    for (int i = T; i < 640; i += 32) tiles[i] = 0;
+    if (T == 0) {
+        words[160] = 7, words[161] = 1000, wide = 1;
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&bar)) : "memory");
+    }
+    __syncthreads();
+    unsigned r[4], to = at(tiles) + T * 16, a = at(words), w = at(&wide), b = at(&bar);
+    for (int j = 0; j < 4; j++) r[j] = (j * 64 + T * 2) | (j * 64 + T * 2 + 1) << 16;
+    TILES("x4", "%1, %2, %3, %4", "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
+    TILES("x4.trans", "%1, %2, %3, %4", "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
+    TILES("x2", "%1, %2", "r"(r[2]), "r"(r[3]));
+    TILES("x1", "%1", "r"(r[1]));
+    TILES("x1.trans", "%1", "r"(r[3]));
+    if (T == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1152;" :: "r"(b) : "memory");
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" :: "r"(a + T * 4), "r"(T * 3), "r"(b) : "memory");
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %1, %2}, [%3];" :: "r"(a + 128 + T * 16), "r"(T), "r"(T * 5), "r"(b) : "memory");
+    asm volatile("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.shared::cluster.add.u32 [%0], %1, [%2];" :: "r"(a + 640), "r"(T), "r"(b) : "memory");
+    asm volatile("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.shared::cluster.min.s32 [%0], %1, [%2];" :: "r"(a + 644), "r"(5 - T), "r"(b) : "memory");
+    asm volatile("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.shared::cluster.add.u64 [%0], %1, [%2];" :: "r"(w), "l"((u64)T << 31), "r"(b) : "memory");
+    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @p bra D; bra W; D: }" :: "r"(b) : "memory");
+    __syncthreads();
+    for (int i = T; i < 640; i += 32) out[i] = tiles[i];
+    for (int i = T; i < 162; i += 32) out[640 + i] = words[i];
+    if (T == 0) out[802] = wide, out[803] = wide >> 32;
+}
+"#;
+
+#[test]
+fn tiles_and_counted_stores_are_those_of_the_host() {
+    // A lane has two neighbours of a row, so that tiles hold their own numbers in order.
+    let mut halves = vec![0u16; 1280];
+    let plain = |tile: u16| move |element: u16| tile * 64 + element;
+    let turned = |tile: u16| move |element: u16| tile * 64 + element % 8 * 8 + element / 8;
+    let mut put = |first: usize, value: &dyn Fn(u16) -> u16| {
+        halves[first..first + 64].iter_mut().zip(0..).for_each(|(half, element)| *half = value(element));
+    };
+    for tile in 0..4 {
+        put(usize::from(tile) * 64, &plain(tile));
+        put(256 + usize::from(tile) * 64, &turned(tile));
+    }
+    (0..2).for_each(|tile| put(512 + usize::from(tile) * 64, &plain(tile + 2)));
+    put(768, &plain(1));
+    put(1024, &turned(3));
+    let mut want: Vec<u32> =
+        halves.as_chunks::<2>().0.iter().map(|[a, b]| u32::from(*a) | u32::from(*b) << 16).collect();
+    want.extend((0..32).map(|t| t * 3));
+    want.extend((0..32).flat_map(|t| [t, t * 5, t, t * 5]));
+    want.extend([7 + 496, (5i32 - 31) as u32]);
+    let wide = 1 + (496u64 << 31);
+    want.extend([wide as u32, (wide >> 32) as u32]);
+    for gpu in [
+        Gpu::from_ptx(&ptx(STORES, "compute_90a", &[])),
+        Gpu::from_cubin(compile(STORES, &["-cubin", "-arch=sm_90a"], &[])),
+    ] {
+        let detector = gpu.detect();
+        let out = gpu.zeros::<u32>(804);
+        gpu.launch_with("stores", launch(32, BulkTiming::AtOnce), &[(&out).into()]);
+        assert_eq!(out.read::<u32>(), want, "machine code {}", gpu.is_machine());
+        assert_eq!(detector.races(), [], "machine code {}", gpu.is_machine());
+    }
 }

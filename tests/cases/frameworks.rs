@@ -77,6 +77,9 @@ pub fn trials() -> Vec<Trial> {
             trials.push(trial("frameworks", &name, move || program("shared_tables", &[shared, twin], code, &[])));
         }
     }
+    for code in ["machine", "ptx"] {
+        trials.push(trial("frameworks", &format!("triton_hopper::{code}"), move || hopper(code)));
+    }
     trials.push(trial("frameworks", "needless_sync", excess));
     trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
 }
@@ -84,6 +87,19 @@ pub fn trials() -> Vec<Trial> {
 /// Runs a program on PyTorch.
 fn program(name: &str, arguments: &[&str], code: i32, options: &[&str]) -> Result<(), String> {
     frameworks::ends(&mut frameworks::command(name, Packages::Torch, arguments, options)?, name, code).map(drop)
+}
+
+/// Triton's kernels for compute capability 9.0: results of the CPU, and no race inside.
+fn hopper(code: &str) -> Result<(), String> {
+    let kernels = ["described", "persistent", "device", "attention", code];
+    let options = ["--inside"];
+    let mut command = frameworks::command("triton_hopper", Packages::Triton, &kernels, &options)?;
+    let ended = run::end_within(command.env("STREAMSAN_SIM", "arch=90"), PATIENCE);
+    let right = ended.out.lines().filter(|line| line.ends_with(": right")).count();
+    match (ended.code(), right) {
+        (Some(0), 7) => Ok(()),
+        (code, _) => Err(format!("{code:?}, {right} of 7 right: {}{}", ended.out, ended.err)),
+    }
 }
 
 /// Measures every launch of some operators: no byte may be touched that was ruled out.

@@ -32,6 +32,7 @@ VERBS = (
     "exact",
     "results",
     "instructions",
+    "digests",
     "random_kernels",
     "recordings",
     "tiles",

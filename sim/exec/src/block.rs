@@ -5,6 +5,7 @@ use super::env::Env;
 use super::warp::{Group, Outcome, Wait, Warp};
 use crate::bulk_work::Pending;
 use crate::bulk_work::object::State;
+use crate::bulk_work::products::Products;
 use crate::exec::registers::Registers;
 use crate::groups;
 use crate::interface::FaultKind;
@@ -99,6 +100,13 @@ impl BlockState {
             ended: false,
             triggered: false,
         }
+    }
+
+    /// Whether the other warps of a warp's group have issued so many groups of products, those that
+    /// have not ended.
+    pub(crate) fn has_issued_products(&self, warp: u32, groups: u64) -> bool {
+        let issues = |other: &u32| self.alive.get(*other as usize).is_some_and(|&alive| alive != 0);
+        Products::others(warp).filter(issues).all(|other| self.bulk.products.closed(other) >= groups)
     }
 
     /// First byte of the shared memory.
@@ -475,6 +483,7 @@ impl<'b> Block<'b> {
                     Wait::Barrier(number, phase) => state.barrier_passed(number, phase).is_some(),
                     Wait::Cluster(phase) => state.members.passed(phase),
                     Wait::Registers(count) => state.registers.has(warp.index as usize, count),
+                    Wait::Products(groups) => state.has_issued_products(warp.index, groups),
                     Wait::Lanes(_) => false,
                 })
         })

@@ -22,9 +22,18 @@ pub(crate) enum Wait {
     Cluster(u32),
     /// Registers from the block's pool: as many as make this count (`setmaxnreg`).
     Registers(u32),
+    /// The other warps of the warp group: so many groups of products that they have to issue.
+    Products(u64),
     /// Other lanes of the warp (`.sync` instructions). The mask is all lanes that any of the group
     /// waits for.
     Lanes(u32),
+}
+
+impl Wait {
+    /// Other warps or blocks end it.
+    pub(crate) fn is_for_others(self) -> bool {
+        !matches!(self, Wait::None | Wait::Lanes(_))
+    }
 }
 
 /// Lanes that stand at one instruction.
@@ -98,6 +107,12 @@ impl Warp<'_> {
                     group.wait = Wait::None;
                     group.pc += 1;
                 }
+            } else if let Wait::Products(groups) = self.groups[at].wait {
+                // The instruction looks again.
+                let index = self.index;
+                if self.block().has_issued_products(index, groups) {
+                    self.groups[at].wait = Wait::None;
+                }
             }
         }
         self.merge();
@@ -147,9 +162,8 @@ impl Warp<'_> {
             let mut other = at + 1;
             while other < self.groups.len() {
                 let (first, second) = (self.groups[at], self.groups[other]);
-                let barrier =
-                    |group: &Group| matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_) | Wait::Registers(_));
-                if first.same_place(&second) && !barrier(&first) && !barrier(&second) {
+                let barrier = first.wait.is_for_others() || second.wait.is_for_others();
+                if first.same_place(&second) && !barrier {
                     self.groups[at].mask |= second.mask;
                     self.groups[at].stamp = first.stamp.min(second.stamp);
                     self.groups[at].wait = match (first.wait, second.wait) {
@@ -231,6 +245,7 @@ fn what(wait: Wait) -> String {
         Wait::Barrier(number, _) => format!("wait at barrier {number}"),
         Wait::Cluster(_) => "wait at the cluster's barrier".to_owned(),
         Wait::Registers(count) => format!("wait for {count} registers each"),
+        Wait::Products(_) => "wait for the products of their warp group".to_owned(),
         Wait::Lanes(mask) => format!("wait for the lanes {mask:#x} of their warp"),
     }
 }

@@ -385,7 +385,7 @@ impl<'b> Warp<'b> {
                 u32::MAX
             } else {
                 let same = self.groups.iter().filter(|group| group.rbase == self.rbase);
-                same.filter(|group| !matches!(group.wait, Wait::Barrier(..) | Wait::Cluster(_) | Wait::Registers(_)))
+                same.filter(|group| !group.wait.is_for_others())
                     .map(|group| group.pc)
                     .filter(|&pc| pc > self.pc)
                     .min()

@@ -10,6 +10,7 @@ use tests::{build, run};
 
 const REDUCTIONS: &str = "sim/reductions.cu";
 const RACES: &str = "sim/hopper_races.cu";
+const PRODUCTS: &str = "sim/group_products.cu";
 
 /// A kernel of [`RACES`], the grade, and a word of what would order it.
 const CASES: [(&str, &str, &str); 20] = [
@@ -170,4 +171,30 @@ fn counts_of_registers_that_part_a_warp_group_end_the_launch_by_name() {
     let ended = run::end(&mut streamsan);
     let sum: i64 = (0..128).map(|t| (t * 13 + 5) * (t + 1)).sum();
     assert_eq!((ended.code(), ended.out), (Some(0), format!("counts_apart: {sum}\n")), "{}", ended.err);
+}
+
+#[test]
+fn products_of_warp_groups_have_one_verdict_as_ptx_and_as_machine_code() {
+    let options = ["-w", "-std=c++17", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
+    let Some(program) = build::cuda_program_if_possible(PRODUCTS, "static", &options) else { return };
+    let mut sums: Option<String> = None;
+    for code in ["ptx", "sass"] {
+        // Each hands a stage of a ring back whose product is under way, or is another warp group's.
+        for name in ["ring_2", "ring_3"] {
+            let (mut streamsan, json) = command(&program, &[], &[name, code]);
+            streamsan.env("STREAMSAN_SIM", format!("arch=90:code={code}"));
+            let ended = run::end(&mut streamsan);
+            assert_eq!(ended.code(), Some(66), "{code} {name}: {}", ended.err);
+            let found = findings(&json);
+            assert!(found.iter().all(|f| f["in_kernel"]["grade"] == "certain"), "{code} {name}: {}", ended.err);
+        }
+        for schedule in [&[][..], &["--sim-schedule=late-first"], &["--sim-seed=2"]] {
+            let (mut streamsan, _) = command(&program, &[schedule, &["--pedantic"]].concat(), &[]);
+            streamsan.env("STREAMSAN_SIM", format!("arch=90:code={code}"));
+            let ended = run::end(&mut streamsan);
+            assert_eq!(ended.code(), Some(0), "{code} {schedule:?}: {}{}", ended.out, ended.err);
+            assert!(ended.err.contains("14 launches checked inside"), "{}", ended.err);
+            assert_eq!(*sums.get_or_insert_with(|| ended.out.clone()), ended.out, "{code} {schedule:?}");
+        }
+    }
 }

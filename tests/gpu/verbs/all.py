@@ -45,6 +45,7 @@ PARTS = [
     Part("transparency", ["transparency"], 300, sim=True),
     Part("semantics", ["semantics"], 100),
     Part("instructions", ["instructions"], 60, sim=True),
+    Part("digests", ["digests"], 300, sim=True),
     Part("torch", ["torch"], 300),
     Part("offline", ["offline"], 150),
     Part("csan", ["csan"], 200),

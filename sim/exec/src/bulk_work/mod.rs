@@ -7,10 +7,12 @@
 //! its thread waits for its group, and at the end of its block.
 
 pub(crate) mod object;
+pub(crate) mod products;
 
-use sim_races::{Memory, MemoryEvents, ObjectPlace, ThreadOf};
+use sim_races::{MemoryEvents, ObjectPlace, ThreadOf};
 
 use crate::bulk_work::object::State;
+use crate::bulk_work::products::Products;
 
 /// When bulk operations (`cp.async.bulk`) are carried out, each within what PTX allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +104,7 @@ pub(crate) struct Pending {
     draws: u64,
     /// How often barrier objects were changed, by the block's threads and operations.
     pub(crate) changes: u64,
+    pub(crate) products: Products,
 }
 
 impl Pending {
@@ -231,40 +234,7 @@ impl Pending {
             self.finish(operation, events);
         }
         self.groups.clear();
-    }
-
-    /// Begins a product of a warp group, of which the warp has carried out its part.
-    pub(crate) fn begin_product(&mut self, warp: u32, number: u64) {
-        let thread = PRODUCTS | warp;
-        let group = *self.group(thread);
-        let (moves, report) = (Vec::new(), None);
-        self.operations.push(Operation { number, moves, report, thread, group, due: u64::MAX, read: false });
-    }
-
-    /// A warp closes its group of products.
-    pub(crate) fn commit_products(&mut self, warp: u32) {
-        self.commit(PRODUCTS | warp);
-    }
-
-    /// Threads of a warp wait until all but so many of its groups of products are done. For the
-    /// detector they pass an object that nobody else sees.
-    pub(crate) fn wait_for_products(
-        &mut self,
-        warp: u32,
-        threads: &[ThreadOf],
-        pending: u32,
-        events: &dyn MemoryEvents,
-    ) {
-        let thread = PRODUCTS | warp;
-        let done = self.group(thread).saturating_sub(u64::from(pending));
-        let taken = self.take(|operation| operation.thread == thread && operation.group < done);
-        let Some(first) = threads.first() else { return };
-        let object = (Memory::Shared(first.block), NO_ADDRESS | u64::from(warp));
-        if !taken.is_empty() {
-            taken.iter().for_each(|operation| events.bulk_completes(operation.number, object));
-            events.object_turns(object);
-        }
-        threads.iter().for_each(|&thread| events.object_passes(thread, object, true, true));
+        self.products.end();
     }
 }
 
@@ -276,9 +246,3 @@ pub(crate) struct Begun {
     pub(crate) moves: Vec<Move>,
     pub(crate) report: Option<Report>,
 }
-
-/// In place of a thread's number: products of matrices are a warp's.
-const PRODUCTS: u32 = 1 << 31;
-
-/// Beyond all shared memory.
-const NO_ADDRESS: u64 = 1 << 40;

@@ -10,6 +10,7 @@ use crate::compile::function::Result;
 pub(super) fn instruction(i: &MachineInst, t: &mut Translation<'_>) -> Result<()> {
     if control::control(i, t)?
         || memory::pipelines::pipelines(i, t)?
+        || memory::remote::remote(i, t)?
         || memory::load_store::load_store(i, t)?
         || memory::atomic::atomic(i, t)?
         || lanes::lanes(i, t)?

@@ -72,7 +72,7 @@ pub(super) fn lanes(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
             let (d, z) = (t.dst(i, 0), t.pdst(i, 0));
             t.emit(build::Elect { members: a, d, p: z });
         }
-        Opcode::Matrix { regs, store: false } => tiles(i, regs, t)?,
+        Opcode::Matrix { regs, store } => tiles(i, (regs, store), t)?,
         Opcode::CopyAsync { bytes, zfill } => copy_async(i, bytes, zfill, t)?,
         _ => return Ok(false),
     }
@@ -84,16 +84,22 @@ fn members(t: &Translation<'_>) -> Slot {
     if t.exclusive { EXCLUSIVE } else { Slot::NONE }
 }
 
-/// LDSM; bits 78..80 say whether tiles are transposed.
-fn tiles(i: &MachineInst, regs: u8, t: &mut Translation<'_>) -> Result<()> {
+/// LDSM, STSM; bits 78..80 say whether tiles are transposed.
+fn tiles(i: &MachineInst, (regs, store): (u8, bool), t: &mut Translation<'_>) -> Result<()> {
     let transposed = match bits(78, 80, t) {
         0 => 0,
         1 => 1,
         _ => return t.unsupported(i),
     };
     let (address, offset, _) = address(i, &i.mem[0], t)?;
+    let offset = offset as u32;
+    if store {
+        let from = (0..regs).map(|at| t.raw_word(&i.src[0], at)).collect::<Result<Vec<_>>>()?;
+        t.emit(build::MatrixRows { address, from: Some(from), into: None, offset, store: 1, transposed });
+        return Ok(());
+    }
     let slots: Vec<Slot> = (0..regs).map(|_| t.temporary()).collect();
-    let (into, offset) = (Some(slots.clone()), offset as u32);
+    let into = Some(slots.clone());
     t.emit(build::MatrixRows { address, from: None, into, offset, store: 0, transposed });
     // The address may be one of the results.
     for (word, &a) in slots.iter().enumerate() {

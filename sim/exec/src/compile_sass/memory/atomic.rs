@@ -47,7 +47,7 @@ fn elements(ty: AtomTy) -> u32 {
 }
 
 /// An operation, as PTX has it.
-fn operation(op: AtomOp, ty: AtomTy) -> Option<Update> {
+pub(super) fn operation(op: AtomOp, ty: AtomTy) -> Option<Update> {
     let kind = match op {
         AtomOp::Add | AtomOp::PopcInc => UpdateOp::Add,
         AtomOp::Min => UpdateOp::Min,

@@ -16,6 +16,7 @@ use crate::exec::told;
 use crate::exec::told::strength::PLAIN;
 use crate::exec::unsupported;
 use crate::float::eight;
+use crate::groups::{Group, Wait};
 use crate::interface::{AccessKind, FaultKind};
 use crate::operations::operands;
 use crate::program::{Inst, LANES, Next, Slot};
@@ -231,10 +232,6 @@ pub(crate) fn multiply(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Result<(), FaultKind> {
-    // There the detector takes stages that CUTLASS hands back for ones that are still read.
-    if w.env.events.is_some() && w.env.program.machine.is_some() {
-        return Err(unsupported(w, "races with products of warp groups in machine code (PTX is checked)"));
-    }
     let form = GroupForm::unpack(i.form());
     let (inner, lane) = (form.inner(), mask.trailing_zeros() as usize);
     let slots: &[Slot] = &w.env.program.slots[i.slots() as usize..];
@@ -281,7 +278,7 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     // Only who looks for races has to know that it is not done.
     if w.env.events.is_some() {
         let warp = w.index;
-        w.block().bulk.begin_product(warp, number);
+        w.block().bulk.products.begin(warp, number);
     }
     Ok(())
 }
@@ -301,25 +298,30 @@ pub(crate) fn commit(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
     if let Some(registers) = &mut w.registers {
         registers.commit();
     }
-    if w.env.events.is_some() {
-        let warp = w.index;
-        w.block().bulk.commit_products(warp);
-    }
+    let warp = w.index;
+    w.block().bulk.products.close(warp);
     Next::Step
 }
 
-/// `wgmma.wait_group`.
+/// `wgmma.wait_group`: until all warps of the warp group have issued those groups. A part that
+/// another warp is yet to carry out reads what the program may overwrite behind this wait.
 #[inline(never)]
 pub(crate) fn wait(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let groups = operands::AwaitProducts::of(i).pending();
+    let (groups, warp) = (operands::AwaitProducts::of(i).pending(), w.index);
+    let done = w.block().bulk.products.closed(warp).saturating_sub(u64::from(groups));
+    if !w.block().has_issued_products(warp, done) {
+        let group = Group { wait: Wait::Products(done), ..w.here(w.pc) };
+        w.send(mask, group);
+        w.pc += 1;
+        return Next::Repick;
+    }
     if let Some(registers) = &mut w.registers {
         registers.wait(groups);
     }
     if let Some(events) = w.env.events {
         let mut threads = Vec::new();
         each(mask, |l| threads.push(thread_of(w, l)));
-        let warp = w.index;
-        w.block().bulk.wait_for_products(warp, &threads, groups, events);
+        w.block().bulk.products.awaited(warp, &threads, done, events);
     }
     Next::Step
 }

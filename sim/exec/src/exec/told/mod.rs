@@ -138,18 +138,18 @@ pub(crate) fn object(w: &mut Warp<'_>, location: Location, lane: usize) -> Optio
 pub(crate) fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(Memory, u64)> {
     match space {
         GLOBAL => Some((Memory::Global, address)),
-        SHARED => {
-            let (machine, rank) = (w.env.program.machine.is_some(), (address >> RANK_SHIFT) as usize);
-            let alone = w.env.cluster == [1; 3];
-            let linear = match if machine { Some(rank) } else { rank.checked_sub(1) } {
-                Some(rank) if !alone => w.block().members.linear(rank)?,
-                _ => w.block().linear,
-            };
-            Some((Memory::Shared(linear as u32), address & OFFSET))
-        }
+        // Machine code reaches the block's own memory by these instructions, with its rank or none:
+        // matrix descriptors have no room for it.
+        SHARED if w.env.program.machine.is_some() => Some((Memory::Shared(w.block().linear as u32), address & OFFSET)),
+        SHARED => in_cluster(w, ((address >> RANK_SHIFT) as usize).checked_sub(1), address & OFFSET),
         GENERIC if address >= SHARED_WINDOW => {
             let within = address & 0xffff_ffff;
-            if address - within == LOCAL_WINDOW { None } else { memory_of(w, SHARED, within) }
+            let rank = (within >> RANK_SHIFT) as usize;
+            match (address - within, w.env.program.machine.is_some()) {
+                (LOCAL_WINDOW, _) => None,
+                (_, true) => in_cluster(w, Some(rank), within & OFFSET),
+                (_, false) => in_cluster(w, rank.checked_sub(1), within & OFFSET),
+            }
         }
         GENERIC => {
             if w.extent(address).is_some() {
@@ -164,6 +164,16 @@ pub(crate) fn memory_of(w: &mut Warp<'_>, space: u32, address: u64) -> Option<(M
         }
         _ => None,
     }
+}
+
+/// A place in the shared memory of the block of a rank, or of the block itself.
+fn in_cluster(w: &mut Warp<'_>, rank: Option<usize>, offset: u64) -> Option<(Memory, u64)> {
+    let alone = w.env.cluster == [1; 3];
+    let linear = match rank {
+        Some(rank) if !alone => w.block().members.linear(rank)?,
+        _ => w.block().linear,
+    };
+    Some((Memory::Shared(linear as u32), offset))
 }
 
 /// The memory that the addresses of all lanes are in as they stand, if it is seen at a glance.
