@@ -149,8 +149,8 @@ impl Engine {
         }
     }
 
-    /// Applies any op but those that [`Engine::apply`] handles itself. Out of line: its code is three
-    /// pages, which would lie among that of the usual path.
+    /// Applies any op but those that [`Engine::apply`] handles itself. Out of line: its code is
+    /// three pages, which would lie among that of the usual path.
     #[inline(never)]
     fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if op.is_definition() {
