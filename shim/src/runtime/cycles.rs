@@ -86,7 +86,9 @@ mod counted {
     struct Count([AtomicU64; 2]);
 
     impl Count {
-        const NONE: Self = Self([const { AtomicU64::new(0) }; 2]);
+        const fn new() -> Self {
+            Self([const { AtomicU64::new(0) }; 2])
+        }
 
         fn add(&self, cycles: u64) {
             for (count, more) in self.0.iter().zip([1, cycles]) {
@@ -99,8 +101,8 @@ mod counted {
         }
     }
 
-    static OF_PARTS: [[Count; CLASSES]; PARTS.len()] = [const { [const { Count::NONE }; CLASSES] }; PARTS.len()];
-    static OF_CALLS: [Count; CALLS] = [const { Count::NONE }; CALLS];
+    static OF_PARTS: [[Count; CLASSES]; PARTS.len()] = [const { [const { Count::new() }; CLASSES] }; PARTS.len()];
+    static OF_CALLS: [Count; CALLS] = [const { Count::new() }; CALLS];
     static BEGAN: OnceLock<(Instant, u64)> = OnceLock::new();
 
     /// Does the work, which is this part of a call, and counts its cycles.
