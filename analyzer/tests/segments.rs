@@ -325,7 +325,7 @@ fn lines_beside(folder: &Path) -> BTreeSet<u32> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             opened => opened.expect("readable"),
         };
-        trace::file::late(opened, |_, bytes| {
+        trace::file::late(opened, |_, bytes, _| {
             if let Ok(Record { op: Op::Source { line, .. }, .. }) = Record::decode(bytes) {
                 lines.insert(line);
             }

@@ -3,6 +3,7 @@
 //! Owns the way from a container (`image`) by a front end (`sass`, `ptx`) and a lowering to a
 //! [`Summary`], with the cache in between. Thread-safe. Does not know what instructions mean.
 
+use crate::code_bytes::CodeBytes;
 use crate::ir::cfg::Cfg;
 use crate::ir::{Callees, KernelIr, Reason, system_fences};
 use crate::launch_invariant;
@@ -16,6 +17,7 @@ use device_code::image::cubin::{KernelCode, Symbol, SymbolKind};
 use device_code::image::{CodeRef, Cubin, Image, ImageError};
 use device_code::line_table::{LineTable, SourceLine};
 use device_code::sass::{self, AddressSpace, MemOperand};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -63,7 +65,7 @@ const WORTH_KEEPING: usize = 100;
 type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
-    Cubin(Vec<u8>),
+    Cubin(CodeBytes),
     Ptx(Box<device_code::ptx::Module>),
 }
 
@@ -101,6 +103,17 @@ impl CodeImage {
         Self::from_code(code, arch)
     }
 
+    /// As [`CodeImage::load`]. A cubin that is not compressed stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn load_shared(bytes: &CodeBytes, arch: Arch) -> Result<CodeImage, LoadError> {
+        let image = Image::parse(bytes)?;
+        let code = image.select(arch)?.ok_or(LoadError::NoCode(arch))?;
+        Self::of(code, arch, |cubin| bytes.part(cubin))
+    }
+
     /// Links the PTX of several images, as a driver does with separately compiled code when nothing
     /// that was linked before runs on the device. Images without PTX for it are left out.
     ///
@@ -126,6 +139,11 @@ impl CodeImage {
     ///
     /// [`LoadError`] when it is damaged.
     pub fn from_code(code: CodeRef<'_>, arch: Arch) -> Result<CodeImage, LoadError> {
+        Self::of(code, arch, |cubin| cubin.to_vec().into())
+    }
+
+    /// `keep` keeps the bytes of a cubin that are not its own.
+    fn of(code: CodeRef<'_>, arch: Arch, keep: impl FnOnce(&[u8]) -> CodeBytes) -> Result<CodeImage, LoadError> {
         let (hash, content) = (OnceLock::new(), OnceLock::new());
         let (code, names, arch) = match code {
             CodeRef::Cubin(bytes) => {
@@ -136,7 +154,11 @@ impl CodeImage {
                     .map(|k| (k.name.clone(), k.code.len() / sass::INST_BYTES as usize))
                     .collect();
                 let arch = cubin.arch;
-                (Unpacked::Cubin(bytes.into_owned()), names, arch)
+                let bytes = match bytes {
+                    Cow::Borrowed(bytes) => keep(bytes),
+                    Cow::Owned(bytes) => bytes.into(),
+                };
+                (Unpacked::Cubin(bytes), names, arch)
             }
             CodeRef::Ptx(text) => {
                 let module = device_code::ptx::parse(&text)?;

@@ -19,6 +19,7 @@
 
 #![warn(unreachable_pub)]
 
+mod code_bytes;
 mod code_image;
 mod effects;
 mod explain;
@@ -38,6 +39,7 @@ pub use crate::effects::{
 };
 pub use crate::ir::{FlagLoad, LoadScope, SystemFences};
 pub use crate::summary_cache::Cache;
+pub use code_bytes::CodeBytes;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
 pub use summary::Summary;

@@ -76,6 +76,7 @@ impl Base {
         }
     }
 
+    #[unsafe(link_section = "streamsan_hot")]
     fn join(&mut self, other: &Base) {
         if self.chunks.len() < other.chunks.len() {
             self.chunks.resize(other.chunks.len(), None);

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 
 use trace::file::{AGAIN, END, FileError, Frame, LATE, MARKS, Reader, STATE};
@@ -169,10 +170,10 @@ pub fn analysed(
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
     let begun = || replanned(options, across, with, shared.as_deref());
-    each_late(path, |process, op| {
-        processes.entry(process).or_insert_with(begun).define_late(op);
+    let known = each_late(path, |process, op, whole| {
+        processes.entry(process).or_insert_with(begun).define_late(op, whole);
     });
-    let error = each_frame(path.as_ref(), |frame| {
+    let error = each_frame(path.as_ref(), &known, |frame| {
         if frame.process & LATE == 0 {
             let analysis = processes.entry(frame.process).or_insert_with(begun);
             crate::prefetch::feed(analysis, frame)?;
@@ -210,14 +211,23 @@ impl Records for FileRecords {
 /// Number of frames that are unpacked ahead.
 const AHEAD: usize = 4;
 
+/// How far [`each_late`] came in each file.
+type KnownLate = BTreeMap<PathBuf, u64>;
+
 /// Passes every frame of a trace to `each`, its [`LATE`] mark left in its number. Another thread
-/// reads and unpacks them. Segments that can not be read are passed over and named at the end.
-fn each_frame(path: &Path, mut each: impl FnMut(&Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+/// reads and unpacks them, but for late definitions that are known. Segments that can not be read
+/// are passed over and named at the end.
+fn each_frame(
+    path: &Path,
+    known: &KnownLate,
+    mut each: impl FnMut(&Frame) -> Result<(), FileError>,
+) -> Result<(), FileError> {
     let parts = parts::parts(path)?;
     let mut place = Place::of(&parts);
     for part in &parts.files {
         place.enter(part);
-        let read = each_frame_of(&part.path, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
+        let known = known.get(&part.path).copied().unwrap_or(0);
+        let read = each_frame_of(&part.path, known, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
         place.leave(part, read.map_err(|error| without_end(&part.path, error)))?;
     }
     place.end()
@@ -304,9 +314,15 @@ impl Place {
     }
 }
 
-/// Passes every frame of a file to `each`.
-fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), FileError>) -> Result<(), FileError> {
+/// Passes every frame of a file to `each`. Late definitions before the byte `known` are not
+/// unpacked.
+fn each_frame_of(
+    path: &Path,
+    known: u64,
+    mut each: impl FnMut(&mut Frame) -> Result<(), FileError>,
+) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
+    reader.pass_over_late(known);
     let (full, frames) = sync_channel::<Result<Frame, FileError>>(AHEAD);
     let (back, used) = channel::<Frame>();
     let read = move || {
@@ -337,18 +353,24 @@ fn each_frame_of(path: &Path, mut each: impl FnMut(&mut Frame) -> Result<(), Fil
     })
 }
 
-/// Passes the definitions in the trailer of a trace, or beside its segments, to `each`. They are
-/// needed first.
-pub fn each_late(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &Op<'_>)) {
-    let Ok(parts) = parts::parts(path) else { return };
+/// Passes the definitions in the trailer of a trace, or beside its segments, to `each`, with the
+/// bytes of the frame that each is in. They are needed first. Returns how far it came in each file.
+pub fn each_late(
+    path: &(impl AsRef<Path> + ?Sized),
+    mut each: impl FnMut(u32, &Op<'_>, &Arc<Vec<u8>>),
+) -> BTreeMap<PathBuf, u64> {
+    let mut known = KnownLate::new();
+    let Ok(parts) = parts::parts(path) else { return known };
     for file in parts.symbols().into_iter().chain(parts.files.into_iter().map(|part| part.path)) {
-        let Ok(file) = system::local_files::open(&file) else { continue };
-        trace::file::late(BufReader::new(file), |process, bytes| {
+        let Ok(opened) = system::local_files::open(&file) else { continue };
+        let upto = trace::file::late(BufReader::new(opened), |process, bytes, whole| {
             if let Ok(record) = Record::decode(bytes) {
-                each(process, &record.op);
+                each(process, &record.op, whole);
             }
         });
+        known.insert(file, upto);
     }
+    known
 }
 
 /// Prints every op of a trace, one a line.
@@ -391,7 +413,7 @@ pub fn dump(path: &(impl AsRef<Path> + ?Sized), mut to: impl std::io::Write) -> 
 /// Passes every record of a trace to `each`, with the number of its process. [`LATE`] is set in the
 /// number for records of the trailer.
 pub fn each_record(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
-    each_frame(path.as_ref(), |frame| {
+    each_frame(path.as_ref(), &KnownLate::new(), |frame| {
         for record in frame.records() {
             each(frame.process, record?);
         }

@@ -75,7 +75,7 @@ impl Launched {
     fn read(path: &FileName) -> (Self, Option<FileError>) {
         let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
         let mut found = Self { shared, ..Self::default() };
-        recorded::each_late(path, |_, op| found.take(op));
+        recorded::each_late(path, |_, op, _| found.take(op));
         let read = recorded::each_record(path, |_, bytes| {
             if let Ok(record) = Record::decode(bytes) {
                 found.take(&record.op);

@@ -76,7 +76,7 @@ pub(crate) fn each_op(
     processes: &mut BTreeMap<u32, TracedProcess>,
     mut each: impl FnMut(u32, &mut TracedProcess, &Record<'_>),
 ) -> Result<(), FileError> {
-    recorded::each_late(path, |number, op| processes.entry(number).or_default().symbols.define(op));
+    recorded::each_late(path, |number, op, _| processes.entry(number).or_default().symbols.define(op));
     recorded::each_record(path, |number, bytes| {
         if number & LATE != 0 {
             return;

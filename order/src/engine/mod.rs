@@ -315,6 +315,7 @@ impl Engine {
     }
 
     #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn join_stream(s: &mut Stream, slot: u32, from: &TimelineSnapshot, floor: FloorRef<'_>) {
         if knows(s.time, slot, &s.clock, from, floor) {
             return;

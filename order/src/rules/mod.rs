@@ -42,7 +42,7 @@ impl Engine {
     ///
     /// Ops must come in the order of the calls; ops on one stream in the order in which they were
     /// enqueued.
-    #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub fn apply(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if self.threads.is_some() {
             self.enter_thread(op, thread);
@@ -56,6 +56,26 @@ impl Engine {
             Op::Alloc { kind: MemoryKind::Block, .. } | Op::Free { kind: FreeKind::Block, .. } => {
                 self.tick();
                 self.host_op()
+            }
+            // Libraries make an event for each wait: these four are most of what they do beside
+            // launches.
+            Op::EventCreate { event, .. } => {
+                self.tick();
+                self.events.entry(event.0).or_default().created = true;
+                self.host_op()
+            }
+            Op::EventDestroy { event } => {
+                self.tick();
+                self.events.remove(&event.0);
+                self.host_op()
+            }
+            Op::EventRecord { event, stream, mode } => {
+                self.tick();
+                event_record_op(self, event, stream, mode)
+            }
+            Op::StreamWait { stream, event, .. } => {
+                self.tick();
+                stream_wait(self, stream, event)
             }
             _ => self.apply_other(op, thread),
         }
@@ -129,7 +149,9 @@ impl Engine {
         }
     }
 
-    /// Applies any op but those that [`Engine::apply`] handles itself.
+    /// Applies any op but those that [`Engine::apply`] handles itself. Out of line: its code is
+    /// three pages, which would lie among that of the usual path.
+    #[inline(never)]
     fn apply_other(&mut self, op: &Op<'_>, thread: ThreadId) -> Epoch {
         if op.is_definition() {
             return self.host_epoch();
@@ -161,16 +183,6 @@ impl Engine {
                 self.streams.destroy(stream);
                 self.host_op()
             }
-            Op::EventCreate { event, .. } => {
-                self.events.entry(event.0).or_default().created = true;
-                self.host_op()
-            }
-            Op::EventDestroy { event } => {
-                self.events.remove(&event.0);
-                self.host_op()
-            }
-            Op::EventRecord { event, stream, mode } => event_record_op(self, event, stream, mode),
-            Op::StreamWait { stream, event, .. } => stream_wait(self, stream, event),
             Op::ContextRecord { event, context } | Op::OthersRecord { event, context } => {
                 context_record(self, event, context)
             }

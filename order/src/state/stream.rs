@@ -86,6 +86,7 @@ impl Stream {
 
     /// To be called before `clock` changes. Of several changes by one op, the first counts.
     #[inline]
+    #[unsafe(link_section = "streamsan_hot")]
     pub(crate) fn save_clock(&mut self) {
         if self.past.iter().any(|(valid, _)| *valid == self.time) {
             return;

@@ -93,6 +93,16 @@ pub(crate) fn is_call(bytes: &[u8]) -> bool {
     code & 0xfc00_0000 == 0x9400_0000 || code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800
 }
 
+/// The processor's clock, which goes on at one speed.
+#[cfg(feature = "cycles")]
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    let cycles: u64;
+    // SAFETY: reads a register that the kernel lets programs read.
+    unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) cycles, options(nomem, nostack)) };
+    cycles
+}
+
 /// Address of the thread's control block. The thread library's own state lies below it, and below
 /// that the thread's stack.
 pub(crate) fn thread_pointer() -> u64 {
@@ -102,22 +112,35 @@ pub(crate) fn thread_pointer() -> u64 {
     tp
 }
 
+/// Address of a symbol in the calling thread's memory that the loader lays out at start.
+macro_rules! in_thread {
+    ($symbol:literal) => {{
+        let address: *const c_void;
+        // SAFETY: the TLS ABI (initial exec): the offset from the thread pointer lies in the table
+        // of global offsets and stays.
+        unsafe {
+            std::arch::asm!(
+                concat!("adrp {address}, :gottprel:", $symbol),
+                concat!("ldr {address}, [{address}, :gottprel_lo12:", $symbol, "]"),
+                "mrs {tp}, tpidr_el0",
+                "add {address}, {address}, {tp}",
+                address = out(reg) address, tp = out(reg) _, options(pure, nomem, nostack),
+            );
+        }
+        address
+    }};
+}
+
 /// Address of `streamsan_local` in the calling thread.
 #[inline(always)]
 pub(crate) fn local() -> *const c_void {
-    let local: *const c_void;
-    // SAFETY: the TLS ABI (initial exec): the offset from the thread pointer lies in the table of
-    // global offsets and stays.
-    unsafe {
-        std::arch::asm!(
-            "adrp {local}, :gottprel:streamsan_local",
-            "ldr {local}, [{local}, :gottprel_lo12:streamsan_local]",
-            "mrs {tp}, tpidr_el0",
-            "add {local}, {local}, {tp}",
-            local = out(reg) local, tp = out(reg) _, options(pure, nomem, nostack),
-        );
-    }
-    local
+    in_thread!("streamsan_local")
+}
+
+/// Address of `streamsan_stack_bounds` in the calling thread.
+#[inline(always)]
+pub(crate) fn stack_bounds() -> *const c_void {
+    in_thread!("streamsan_stack_bounds")
 }
 
 /// Where [`local`] lies, counted from what `tpidr_el0` points to.

@@ -75,6 +75,14 @@ pub(crate) fn is_call(bytes: &[u8]) -> bool {
     bytes[2] == 0xe8 || (0..6).any(|i| bytes[i] == 0xff && bytes[i + 1] >> 3 & 7 == 2)
 }
 
+/// The processor's clock, which goes on at one speed.
+#[cfg(feature = "cycles")]
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
 /// Address of the thread's control block.
 pub(crate) fn thread_pointer() -> u64 {
     let tp: u64;
@@ -83,20 +91,33 @@ pub(crate) fn thread_pointer() -> u64 {
     tp
 }
 
+/// Address of a symbol in the calling thread's memory that the loader lays out at start.
+macro_rules! in_thread {
+    ($symbol:literal) => {{
+        let address: *const c_void;
+        // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word
+        // is its own address. Both words stay.
+        unsafe {
+            std::arch::asm!(
+                concat!("mov {address}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                "add {address}, qword ptr fs:[0]",
+                address = out(reg) address, options(pure, nomem, nostack),
+            );
+        }
+        address
+    }};
+}
+
 /// Address of `streamsan_local` in the calling thread.
 #[inline(always)]
 pub(crate) fn local() -> *const c_void {
-    let local: *const c_void;
-    // SAFETY: the x86-64 TLS ABI: the offset from the thread's control block, whose first word is
-    // its own address. Both words stay.
-    unsafe {
-        std::arch::asm!(
-            "mov {local}, qword ptr [rip + streamsan_local@GOTTPOFF]",
-            "add {local}, qword ptr fs:[0]",
-            local = out(reg) local, options(pure, nomem, nostack),
-        );
-    }
-    local
+    in_thread!("streamsan_local")
+}
+
+/// Address of `streamsan_stack_bounds` in the calling thread.
+#[inline(always)]
+pub(crate) fn stack_bounds() -> *const c_void {
+    in_thread!("streamsan_stack_bounds")
 }
 
 /// Where [`local`] lies, counted from what `fs` points to.

@@ -10,12 +10,13 @@ use super::recall::recall;
 use crate::ids::destroyed::handle_destroyed;
 use crate::observe::Cx;
 use crate::real::driver::real;
+use crate::runtime::cycles::{self, Part};
 use crate::runtime::handle_cache::{self, Remembered};
 
 /// The current context of this thread; null when there is none.
 pub fn current_context() -> CUcontext {
     let mut context = CUcontext::NULL;
-    let _ = real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext));
+    let _ = cycles::of(Part::Context, || real!(cuCtxGetCurrent(&raw mut context => *mut CUcontext)));
     context
 }
 
@@ -25,6 +26,7 @@ pub fn context_id(cx: &mut Cx<'_>, handle: CUcontext) -> ContextId {
 }
 
 /// The id of a context on a device that the caller knows.
+#[unsafe(link_section = "streamsan_hot")]
 pub fn context_on(cx: &mut Cx<'_>, handle: CUcontext, device: Option<CUdevice>) -> ContextId {
     let Some(core) = cx.core() else { return ContextId::NONE };
     if handle == CUcontext::NULL {

@@ -29,6 +29,7 @@ pub fn note_shared() {
 }
 
 /// The id of an event.
+#[unsafe(link_section = "streamsan_hot")]
 pub fn event_id(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
     let Some(core) = cx.core() else { return EventId::NONE };
     let key = handle.0 as u64;
@@ -37,6 +38,7 @@ pub fn event_id(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
 }
 
 /// An event was made (or seen first): gives it an id.
+#[unsafe(link_section = "streamsan_hot")]
 pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
     let Some(core) = cx.core() else { return EventId::NONE };
     let context = current_context();
@@ -64,6 +66,7 @@ pub fn unnamed_event(cx: &mut Cx<'_>) -> EventId {
 }
 
 /// An event goes away: its handle may come back.
+#[unsafe(link_section = "streamsan_hot")]
 pub fn forget_event(cx: &mut Cx<'_>, handle: CUevent) -> Option<EventId> {
     let key = handle.0 as u64;
     if cx.is_before() {

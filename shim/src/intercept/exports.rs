@@ -16,6 +16,7 @@ use crate::arch;
 use crate::observe::{Phase, observe};
 use crate::ops;
 use crate::real::driver;
+use crate::runtime::cycles::{self, Part};
 
 macro_rules! exports {
     ($($when:ident fn $name:ident $(($($arg:ident: $ty:ty),* $(,)?))?
@@ -49,9 +50,23 @@ macro_rules! exports {
             @look_up $symbol cuGetProcAddress_v2 (symbol_status: *mut CUdriverProcAddressQueryResult)
         } )+
     };
+    // Rows of the usual path: their wrappers lie with the code behind them.
+    (@row after cuLaunchKernel $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuLaunchKernel $args $symbol } )+ };
+    (@row after cuLaunchKernelEx $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuLaunchKernelEx $args $symbol } )+ };
+    (@row after cuEventCreate $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuEventCreate $args $symbol } )+ };
+    (@row after cuEventRecord $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuEventRecord $args $symbol } )+ };
+    (@row after cuEventRecordWithFlags $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuEventRecordWithFlags $args $symbol } )+ };
+    (@row after cuStreamWaitEvent $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuStreamWaitEvent $args $symbol } )+ };
+    (@row both cuEventDestroy_v2 $args:tt [$($symbol:ident),+]) => { $( exports! { @hot both cuEventDestroy_v2 $args $symbol } )+ };
+    (@row after cuMemsetD8Async $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuMemsetD8Async $args $symbol } )+ };
+    (@row after cuMemsetD32Async $args:tt [$($symbol:ident),+]) => { $( exports! { @hot after cuMemsetD32Async $args $symbol } )+ };
     (@row $when:ident $name:ident $args:tt [$($symbol:ident),+]) => { $( exports! { @call $when $name $args $symbol } )+ };
+    (@hot $when:ident $name:ident $args:tt $symbol:ident) => {
+        exports! { @call $when $name $args $symbol #[unsafe(link_section = "streamsan_hot")] }
+    };
 
-    (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+    (@call before $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident $(#[$place:meta])?) => {
+        $(#[$place])?
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
@@ -64,7 +79,8 @@ macro_rules! exports {
             unsafe { real($($arg),*) }
         }
     };
-    (@call after $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+    (@call after $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident $(#[$place:meta])?) => {
+        $(#[$place])?
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
@@ -72,14 +88,15 @@ macro_rules! exports {
             // signature.
             let real: pfn::$name = unsafe { std::mem::transmute(real) };
             // SAFETY: arguments are passed on as they came.
-            let result = unsafe { real($($arg),*) };
+            let result = cycles::of(Part::Real, || unsafe { real($($arg),*) });
             // SAFETY: arguments are the program's, valid as the function's contract says; the call
             // has filled its out-pointers.
             observe(id::$symbol, 0, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result
         }
     };
-    (@call both $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident) => {
+    (@call both $name:ident ($($arg:ident: $ty:ty),*) $symbol:ident $(#[$place:meta])?) => {
+        $(#[$place])?
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C" fn $symbol($($arg: $ty),*) -> CUresult {
             let Some(real) = driver::function(id::$symbol) else { return CUresult::ERROR_NOT_FOUND };
@@ -89,7 +106,7 @@ macro_rules! exports {
             // SAFETY: arguments are the program's, valid as the function's contract says.
             let token = observe(id::$symbol, 0, Phase::Before, |cx| unsafe { ops::$name(cx, $($arg),*) });
             // SAFETY: arguments are passed on as they came.
-            let result = unsafe { real($($arg),*) };
+            let result = cycles::of(Part::Real, || unsafe { real($($arg),*) });
             // SAFETY: as above; the call has filled its out-pointers.
             observe(id::$symbol, token, Phase::After(result), |cx| unsafe { ops::$name(cx, $($arg),*) });
             result

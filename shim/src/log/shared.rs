@@ -23,6 +23,7 @@ use crate::host::touches;
 use crate::host::touches::pages::HostMemory;
 use crate::host::touches::runs::{self, Touched, Written};
 use crate::host::watches::Watches;
+use crate::runtime::cycles::{self, Part};
 use crate::stack::frames::Frames;
 use crate::stack::stack_ids::StackIds;
 
@@ -194,7 +195,8 @@ impl Shared {
         if SHARES.load(Ordering::Relaxed) {
             self.log_time();
         }
-        Origin { call, thread, stack, epoch: self.engine.apply(op, thread) }
+        let epoch = cycles::of(Part::Order, || self.engine.apply(op, thread));
+        Origin { call, thread, stack, epoch }
     }
 
     /// The time of what follows.

@@ -85,6 +85,8 @@ fn start() -> Option<&'static Core> {
 /// The program ends: under plain `LD_PRELOAD`, waits until the analyzer has printed its report, as
 /// long as that one lives; then the exit code is replaced if the user asked for it.
 pub fn at_exit() {
+    #[cfg(feature = "cycles")]
+    crate::runtime::cycles::write(super::call_names::name_of);
     end_checked();
     if untold::is_left_to_tell() {
         end_with(UNCHECKED_RUN);

@@ -21,6 +21,7 @@ use crate::log::core::Core;
 use crate::log::shared::Shared;
 use crate::log::{call_counts, endings, start};
 use crate::observe::host_watch::look_at_ended;
+use crate::runtime::cycles::{self, Part};
 use crate::runtime::guard::EntryGuard;
 use crate::runtime::lock::tid;
 use crate::runtime::{lifecycle, thread_state};
@@ -62,6 +63,11 @@ const ENDS: u64 = 1 << 63;
 /// Runs an op function around a real call. Returns the token for the second part.
 #[inline(always)]
 pub fn observe(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
+    cycles::of_call(call, || observe_call(call, token, phase, op))
+}
+
+#[inline(always)]
+fn observe_call(call: FnId, token: u64, phase: Phase, op: impl FnOnce(&mut Cx<'_>)) -> u64 {
     call_counts::count(call, phase == Phase::Before);
     if lifecycle::is_off() {
         return 0;
@@ -267,7 +273,7 @@ impl Cx<'_> {
         let wanted = self.depth != Depth::None && (core.options.stacks || self.depth == Depth::Caller);
         if !self.captured && wanted {
             self.captured = true;
-            frames::recall(self.frames, self.depth, core.stack_ids);
+            cycles::of(Part::Stack, || frames::recall(self.frames, self.depth, core.stack_ids));
         }
     }
 
@@ -360,6 +366,21 @@ impl Cx<'_> {
         self.log_with(None, |shared, origin| shared.log_launch(origin, what, shape, len, fill))
     }
 
+    /// Logs two ops of one call, one directly after the other. Returns the epoch of the first.
+    #[unsafe(link_section = "streamsan_hot")]
+    pub fn log_both(&mut self, first: &Op<'_>, second: &Op<'_>) -> Epoch {
+        if thread_state::inside_transport() {
+            let epoch = self.log(first);
+            self.log(second);
+            return epoch;
+        }
+        self.log_with(None, |shared, (call, thread, frames)| {
+            let epoch = shared.log(call, thread, frames, first);
+            shared.log(call, thread, frames, second);
+            epoch
+        })
+    }
+
     /// `func`: a host function begins.
     #[inline(always)]
     fn log_with(
@@ -372,11 +393,11 @@ impl Cx<'_> {
         self.capture(core);
         thread_state::note_op();
         let frames = self.captured.then_some(&*self.frames);
-        let Some(mut shared) = core.lock() else { return Epoch::default() };
-        let epoch = log(&mut shared, (self.call, thread, frames));
+        let Some(mut shared) = cycles::of(Part::Lock, || core.lock()) else { return Epoch::default() };
+        let epoch = cycles::of(Part::Log, || log(&mut shared, (self.call, thread, frames)));
         self.host_changes = shared.engine.host_changes();
         let due = shared.watches.is_due(&shared.engine, func.is_some());
-        drop(shared);
+        cycles::of(Part::Unlock, || drop(shared));
         if due {
             look_at_ended(self, func);
         }

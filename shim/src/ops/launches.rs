@@ -18,6 +18,7 @@ use crate::observe::Cx;
 use crate::observe::host_watch::uses_words;
 use crate::ops::copies::copy::{MAX_CONTENTS, log_words};
 use crate::real::driver::real;
+use crate::runtime::cycles::{self, Part};
 use crate::runtime::thread_state::{inside_library, inside_transport};
 
 /// Builds the launch op of a kernel for a node of a graph and hands it to `then`.
@@ -57,8 +58,8 @@ unsafe fn launched(
 ) {
     let mut exact = exact::launched();
     if !inside_transport()
-        && let Some(id) = working_stream(cx, stream)
-        && let Some(kernel) = kernel_of(cx, function)
+        && let Some(id) = cycles::of(Part::Stream, || working_stream(cx, stream))
+        && let Some(kernel) = cycles::of(Part::Kernel, || kernel_of(cx, function))
     {
         if exact.is_some() {
             shape.flags |= launch_flags::EXACT;

@@ -101,12 +101,14 @@ fn event_with_others(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
     event
 }
 
+#[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuEventCreate(cx: &mut Cx<'_>, event: *mut CUevent, flags: c_uint) {
     // SAFETY: the call succeeded, so it has written the handle.
     let handle = unsafe { *event };
     define_event(cx.without_stack(), handle, flags);
 }
 
+#[unsafe(link_section = "streamsan_hot")]
 pub(crate) unsafe fn cuEventDestroy_v2(cx: &mut Cx<'_>, event: CUevent) {
     if let Some(event) = forget_event(cx.without_stack(), event) {
         cx.log(&Op::EventDestroy { event });

@@ -7,9 +7,10 @@
 //! [`thread_state`] holds what a thread keeps, part of it as [`handle_cache`]s; [`lock`] and
 //! [`guard`] use it. [`lifecycle`] says whether the shim runs, and reports through [`stderr`]. At
 //! the start of the log [`options`] are read and [`attach`] makes the ring, for which it may
-//! [`spawn`] an analyzer.
+//! [`spawn`] an analyzer. [`cycles`] measures.
 
 pub mod attach;
+pub mod cycles;
 pub mod guard;
 pub mod handle_cache;
 pub mod lent_memory;

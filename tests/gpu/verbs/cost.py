@@ -6,7 +6,11 @@ same round the median and the quartiles. `bare again` shows the noise.
 
 --workloads measures nine other programs in the same way (models of Hugging Face, cuDNN, JAX, CuPy,
 Triton, NCCL; three of them need two GPUs). A row then gives what an operation costs more, and how
-long the process takes to end, too.
+long the process takes to end, too. `--ways recorded` is the shim with an analyzer that only writes
+the trace.
+
+--beside FOLDER takes another build's binaries into the same turns (`other stacks`, `other no
+stacks`): before and after a change, whatever the machine does meanwhile.
 
 --within takes turns within one process instead: some steps are observed, some are passed on.
 Neither another process's memory nor its cores make a difference then; `bare` shows the noise, and
@@ -21,7 +25,7 @@ import subprocess
 import sys
 import time
 
-from harness import cuda
+from harness import binaries, cuda
 from harness.errors import CannotRun
 from harness.medians import median, quartiles, ratios
 from harness.options import Defaults, words
@@ -47,6 +51,7 @@ OPERATIONS = {
 USUAL_WORKLOADS = "bare,bare again,no stacks,stacks"
 USUAL = "bare,bare again,no stacks,stacks,CSAN"
 USUAL_WITHIN = "bare,no stacks,stacks"
+OTHER = ",other no stacks,other stacks"
 
 
 def add_options(parser):
@@ -73,6 +78,7 @@ def add_options(parser):
         help=f"of bare, bare again, off, no stacks, stacks, small ring, recorded, CSAN (default: {USUAL}; "
         f"with --within: {USUAL_WITHIN}; with --workloads: {USUAL_WORKLOADS})",
     )
+    parser.add_argument("--beside", metavar="FOLDER", help="binaries of another build, in turns with these")
     parser.add_argument("--rounds", metavar="N", type=int, default=20)
     # With turns of five steps the quartiles of `bare again` lay at 0.84 and 1.09, with ten at 0.93
     # and 1.09.
@@ -140,6 +146,15 @@ def ways_of(session):
         "CSAN": ([], {"TORCH_CUDA_SANITIZER": "1"}),
     }
     usual = USUAL_WORKLOADS if session.args.workloads else USUAL_WITHIN if session.args.within else USUAL
+    if session.args.beside:
+        place = session.work / "beside"
+        place.mkdir()
+        other = binaries.Binaries(binaries.find(session.args.beside), place).streamsan
+        ways |= {
+            "other no stacks": ([other, *log, "--no-stacks", "--"], {}),
+            "other stacks": ([other, *log, "--"], {}),
+        }
+        usual += OTHER
     asked = session.args.ways or words(usual)
     if unknown := [name for name in asked if name not in ways]:
         raise CannotRun(f"no way is named {', '.join(unknown)}: there are {', '.join(ways)}")
@@ -170,7 +185,7 @@ def workloads(session, ways):
     if unknown := [name for name in session.args.workloads if name not in OPERATIONS]:
         raise CannotRun(f"no workload is named {', '.join(unknown)}: there are {', '.join(OPERATIONS)}")
     table = Table(
-        {"workload": "14", "way": "12", "ms": ">8", "ratio": ">8", "quartiles": "16", "added us/op": ">12",
+        {"workload": "14", "way": "16", "ms": ">8", "ratio": ">8", "quartiles": "16", "added us/op": ">12",
          "its quartiles": "18", "ends in s": ">10", "": ""}
     )
     for name in session.pick(session.args.workloads, str):

@@ -5,6 +5,7 @@
 //! whose part is lost.
 
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use super::{
     AGAIN, BLOCK, END, FILE_VERSION, FRAME_HEAD, FileError, FrameHead, LATE, MAGIC, STATE, UNCHAINED_FILE,
@@ -16,30 +17,38 @@ use crate::segment::{SEGMENT_HEAD, SEGMENT_VERSION, SegmentHead, UNCHAINED_SEGME
 const OF_SEGMENTS: u32 = STATE | AGAIN | END;
 
 /// Hands the late definitions of a trace to `each`, with the number of their process (without
-/// [`LATE`]), passing over everything else without unpacking it. Damage ends the search:
-/// reading the whole file names it.
-pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8])) {
+/// [`LATE`]), passing over everything else without unpacking it. With each record comes all of its
+/// frame, so that a large record can be kept without a copy. Damage ends the search: reading the
+/// whole file names it. Returns how far it came: each frame of late definitions that begins before
+/// that byte was handed out, all of it.
+pub fn late(mut from: impl Read + Seek, mut each: impl FnMut(u32, &[u8], &Arc<Vec<u8>>)) -> u64 {
     // Foreign files and those of another version have nothing for us.
     let begun = Reader::new(&mut from).map(|reader| (reader.at, reader.is_chained));
-    let Ok((mut at, is_chained)) = begun else { return };
+    let Ok((mut at, is_chained)) = begun else { return 0 };
     let mut unpacked = 0;
     let mut bytes = [0; FRAME_HEAD];
     let len = FrameHead::len(is_chained);
     while from.seek(SeekFrom::Start(at)).is_ok() && fill(&mut from, &mut bytes[..len]).is_ok_and(|got| got == len) {
-        let Some(head) = FrameHead::decode(&bytes, is_chained).filter(|head| !head.is_last()) else { return };
+        let Some(head) = FrameHead::decode(&bytes, is_chained).filter(|head| !head.is_last()) else { break };
         if head.process & LATE != 0 {
             if from.seek(SeekFrom::Start(at)).is_err() {
-                return;
+                break;
             }
-            let Ok(mut reader) = Reader::after_header(&mut from, at, is_chained) else { return };
+            let Ok(mut reader) = Reader::after_header(&mut from, at, is_chained) else { break };
             reader.unpacked = unpacked;
-            if !matches!(reader.frame(|process, record| each(process & !LATE, record)), Ok(true)) {
-                return;
+            let mut frame = Frame::default();
+            let read = reader.next_frame(&mut frame);
+            let mut records = || {
+                frame.records().try_for_each(|record| record.map(|r| each(frame.process & !LATE, r, &frame.records)))
+            };
+            if !read.and_then(|any| if any { records().map(|()| true) } else { Ok(false) }).unwrap_or(false) {
+                break;
             }
             unpacked = reader.unpacked;
         }
         at += len as u64 + u64::from(head.stored);
     }
+    at
 }
 
 /// Whole records of one process, as a frame holds them.
@@ -50,7 +59,8 @@ pub struct Frame {
     /// Bytes of the file up to the end of the frame.
     pub upto: u64,
     at: u64,
-    records: Vec<u8>,
+    /// Its room is used again unless somebody has kept it.
+    records: Arc<Vec<u8>>,
 }
 
 impl Frame {
@@ -85,6 +95,8 @@ pub struct Reader<R: Read> {
     ended: bool,
     /// Bytes that its frames were unpacked to.
     unpacked: u64,
+    /// Frames of late definitions that begin before this byte are not unpacked.
+    known_late: u64,
     segment: Option<SegmentHead>,
     frame: Frame,
     stored: Vec<u8>,
@@ -141,11 +153,18 @@ impl<R: Read> Reader<R> {
             before: None,
             ended: false,
             unpacked: 0,
+            known_late: 0,
             segment: None,
             frame: Frame::default(),
             stored: Vec::new(),
             decompressor: zstd::bulk::Decompressor::new()?,
         })
+    }
+
+    /// Frames of late definitions that begin before this byte are known to the caller, by [`late`]:
+    /// from now on they are handed out without records. Their checksums are looked at.
+    pub fn pass_over_late(&mut self, before: u64) {
+        self.known_late = before;
     }
 
     /// Bytes read so far.
@@ -188,7 +207,11 @@ impl<R: Read> Reader<R> {
             return Err(damaged("it claims more than 1024 bytes for each byte of the file"));
         }
         // Read in steps: a damaged length must not reserve gigabytes that the file does not have.
-        for room in [&mut self.stored, &mut frame.records] {
+        if Arc::get_mut(&mut frame.records).is_none() {
+            frame.records = Arc::default();
+        }
+        let records = Arc::make_mut(&mut frame.records);
+        for room in [&mut self.stored, records] {
             room.clear();
             // What a large image took is given back.
             room.shrink_to(4 * BLOCK);
@@ -213,17 +236,35 @@ impl<R: Read> Reader<R> {
             self.ended = true;
             return Ok(false);
         }
-        frame.records.reserve(head.raw as usize);
-        let got = self.decompressor.decompress_to_buffer(&self.stored, &mut frame.records);
-        let got = got.map_err(|_| damaged("it does not decompress"))?;
-        if got != head.raw as usize {
-            return Err(damaged("it does not hold as many bytes as it claims"));
+        if head.process & LATE == 0 || at >= self.known_late {
+            let records = Arc::make_mut(&mut frame.records);
+            records.reserve(head.raw as usize);
+            ask_for_large_pages(records);
+            let got = self.decompressor.decompress_to_buffer(&self.stored, records);
+            let got = got.map_err(|_| damaged("it does not decompress"))?;
+            if got != head.raw as usize {
+                return Err(damaged("it does not hold as many bytes as it claims"));
+            }
         }
         if self.segment.is_none() && head.process & OF_SEGMENTS != 0 {
             return Err(damaged("it has a mark of segments, and this file is none"));
         }
         (frame.process, frame.at, frame.upto) = (head.process, at, self.at);
         Ok(true)
+    }
+}
+
+/// Asks for large pages behind the bytes of a vector. Images unpack to more than a hundred
+/// megabytes, and a fault for every four kilobytes of them takes as long as unpacking.
+fn ask_for_large_pages(bytes: &mut Vec<u8>) {
+    const LARGE: usize = 2 << 20;
+    let spare = bytes.spare_capacity_mut();
+    let (from, len) = (spare.as_mut_ptr(), spare.len());
+    let before = from.align_offset(LARGE);
+    let len = len.saturating_sub(before) / LARGE * LARGE;
+    if len > 0 && !cfg!(miri) {
+        // SAFETY: advice about whole pages of memory that is borrowed here; what it holds stays.
+        unsafe { libc::madvise(from.add(before).cast(), len, libc::MADV_HUGEPAGE) };
     }
 }
 

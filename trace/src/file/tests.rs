@@ -112,7 +112,11 @@ fn late_definitions_are_found_without_reading_the_rest() {
     writer.finish().expect("its end");
     let found = |bytes: &[u8]| {
         let mut list = Vec::new();
-        late(io::Cursor::new(bytes), |process, record| list.push((process, record.len())));
+        let upto = late(io::Cursor::new(bytes), |process, record, whole| {
+            assert!(whole.as_ptr_range().contains(&record.as_ptr()), "a record is a part of its frame");
+            list.push((process, record.len()));
+        });
+        assert!(list.is_empty() || upto > 0);
         list
     };
     assert_eq!(found(&bytes), [(3, 3), (3, BLOCK), (3, 3)]);
@@ -284,6 +288,69 @@ fn what_could_not_be_written_gets_no_end_mark_even_if_there_is_room_again() {
     }
 }
 
+/// The records that a reader hands out that passes over late definitions before a byte.
+fn read_knowing(bytes: &[u8], known: u64) -> (Vec<(u32, usize)>, Option<FileError>) {
+    let mut records = Vec::new();
+    let mut reader = Reader::new(bytes).expect("a trace");
+    reader.pass_over_late(known);
+    loop {
+        match reader.frame(|process, record| records.push((process, record.len()))) {
+            Ok(true) => {}
+            Ok(false) => return (records, None),
+            Err(error) => return (records, Some(error)),
+        }
+    }
+}
+
+#[test]
+fn late_definitions_that_are_known_are_passed_over_and_others_are_not() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).expect("header");
+    for process in [3, 4] {
+        writer.record(process, b"early").expect("record");
+        writer.flush().expect("flush");
+        writer.late(process, [vec![7; BLOCK], b"two".to_vec()]).expect("late");
+    }
+    writer.finish().expect("its end");
+    let upto = late(io::Cursor::new(&bytes), |_, _, _| {});
+    let early = [(3, 5), (4, 5)];
+    assert_eq!(read_knowing(&bytes, upto).0, early);
+    let (all, error) = read_knowing(&bytes, 0);
+    assert!(error.is_none() && all.len() == 6, "{all:?}");
+    // A byte before the second process's: those of the first alone are known.
+    let (_, frames) = frames(&bytes);
+    let lens = frames.iter().map(|frame| frame.len() as u64);
+    let starts: Vec<u64> = lens.scan(16, |at, len| Some(std::mem::replace(at, *at + len))).collect();
+    let second = read_knowing(&bytes, starts[3]).0;
+    assert_eq!(second, [(3, 5), (4, 5), (4 | LATE, BLOCK), (4 | LATE, 3)]);
+    // Their checksums are looked at all the same.
+    for at in (0..bytes.len()).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        let found = Reader::new(&damaged[..]).is_err() || read_knowing(&damaged, upto).1.is_some();
+        assert!(found, "byte {at} was changed");
+    }
+}
+
+#[test]
+fn late_definitions_that_do_not_unpack_are_not_known() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).expect("header");
+    writer.late(3, [b"one".to_vec()]).expect("late");
+    writer.late(3, [b"two".to_vec()]).expect("late");
+    writer.finish().expect("its end");
+    // The second frame's bytes are no compressed ones, and its checksum is right.
+    let forged = forged(&bytes, |n, _, stored| {
+        if n == 1 {
+            stored.fill(0x55);
+        }
+    });
+    let mut seen = 0;
+    let upto = late(io::Cursor::new(&forged), |_, _, _| seen += 1);
+    assert_eq!(seen, 1);
+    assert!(matches!(read_knowing(&forged, upto).1, Some(FileError::Damaged { .. })), "the report says so");
+}
+
 /// A file of frames that each unpack to so many bytes of nothing.
 fn claims(frames: usize, raw: usize, late: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -307,7 +374,7 @@ fn what_a_file_unpacks_to_is_bounded_by_its_size() {
         let unpacked: usize = records.iter().map(|(_, record)| record.len()).sum();
         assert!(unpacked as u64 <= UNPACKED_MORE + UNPACKED_PER_BYTE * bytes.len() as u64, "{unpacked}");
         let (mut seen, from) = (0, claims(frames, raw, true));
-        late(std::io::Cursor::new(&from), |_, record| seen += record.len() as u64);
+        late(std::io::Cursor::new(&from), |_, record, _| seen += record.len() as u64);
         assert!(seen <= UNPACKED_MORE + UNPACKED_PER_BYTE * from.len() as u64, "{seen}");
     }
     // What programs record is far from it, and so is a large image of zeros.

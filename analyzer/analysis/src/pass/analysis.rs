@@ -70,10 +70,12 @@ impl Analysis {
     }
 
     /// Takes a definition from the trailer of a trace. It comes before all other records and is not
-    /// counted as an op.
-    pub fn define_late(&mut self, op: &Op<'_>) {
-        if matches!(op, Op::Symbol { .. } | Op::Source { .. } | Op::Image { .. } | Op::Schema { .. }) {
-            self.facts.define(op);
+    /// counted as an op. `whole`: the bytes that it is a part of.
+    pub fn define_late(&mut self, op: &Op<'_>, whole: &Arc<Vec<u8>>) {
+        match op {
+            Op::Image { .. } => self.facts.code.image_within(op, whole),
+            Op::Symbol { .. } | Op::Source { .. } | Op::Schema { .. } => self.facts.define(op),
+            _ => {}
         }
     }
 

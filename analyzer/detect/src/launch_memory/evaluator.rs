@@ -224,6 +224,11 @@ impl LaunchEvaluator {
         self.reader.image(op);
     }
 
+    /// The same, of a definition that is a part of these bytes.
+    pub fn image_within(&mut self, op: &Op<'_>, whole: &Arc<Vec<u8>>) {
+        self.reader.image_within(op, whole);
+    }
+
     /// See [`KernelCode::waits`].
     pub fn waits(&self, kernel: KernelId) -> Vec<u32> {
         self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.waits())

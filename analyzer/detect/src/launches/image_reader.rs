@@ -9,7 +9,7 @@ use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::known_kernel::KnownKernel;
 use device_code::arch::Arch;
 use device_code::image::{CodeRef, Image};
-use kernels::{Cache, CodeImage, LoadError};
+use kernels::{Cache, CodeBytes, CodeImage, LoadError};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -53,7 +53,7 @@ const MAX_IMAGE: u64 = 1 << 30;
 const MAX_LOADED: usize = 256;
 
 enum Source {
-    Inline(Vec<u8>),
+    Inline(CodeBytes),
     Beside(PathBuf),
     File { file: ImageFile, offset: u64, size: u64 },
 }
@@ -113,27 +113,11 @@ pub struct ImageReader {
 
 impl CodeReader for ImageReader {
     fn image(&mut self, op: &Op<'_>) {
-        if let Op::ImageFile { id, .. } = *op
-            && let Some(Source::File { file, .. }) = self.sources.get_mut(&id)
-        {
-            file.identify(op);
-        }
-        let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
-        let source = match source {
-            ImageSource::Inline => Source::Inline(bytes.to_vec()),
-            ImageSource::Beside => {
-                let Some(folder) = &self.beside else { return };
-                // A name and no way: the trace may be anybody's.
-                let Some(name) = path.path().file_name().map(|name| folder.join(name)) else { return };
-                Source::Beside(name)
-            }
-            ImageSource::File => Source::File { file: ImageFile::named(path.path()), offset, size },
-        };
-        // Code in the trace is the code that ran. The file may have been replaced since.
-        let better = !matches!(source, Source::Inline(_)) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
-        if !better {
-            self.sources.insert(id, source);
-        }
+        self.define(op, |bytes| bytes.to_vec().into());
+    }
+
+    fn image_within(&mut self, op: &Op<'_>, whole: &Arc<Vec<u8>>) {
+        self.define(op, |bytes| CodeBytes::within(whole, bytes));
     }
 
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String> {
@@ -169,6 +153,31 @@ impl ImageReader {
         Self { beside, files, ..Self::default() }
     }
 
+    /// Takes the definition of an image, whose bytes `keep` keeps, or of its file.
+    fn define(&mut self, op: &Op<'_>, keep: impl FnOnce(&[u8]) -> CodeBytes) {
+        if let Op::ImageFile { id, .. } = *op
+            && let Some(Source::File { file, .. }) = self.sources.get_mut(&id)
+        {
+            file.identify(op);
+        }
+        let Op::Image { id, source, path, offset, size, bytes } = *op else { return };
+        let source = match source {
+            ImageSource::Inline => Source::Inline(keep(bytes)),
+            ImageSource::Beside => {
+                let Some(folder) = &self.beside else { return };
+                // A name and no way: the trace may be anybody's.
+                let Some(name) = path.path().file_name().map(|name| folder.join(name)) else { return };
+                Source::Beside(name)
+            }
+            ImageSource::File => Source::File { file: ImageFile::named(path.path()), offset, size },
+        };
+        // Code in the trace is the code that ran. The file may have been replaced since.
+        let better = !matches!(source, Source::Inline(_)) && matches!(self.sources.get(&id), Some(Source::Inline(_)));
+        if !better {
+            self.sources.insert(id, source);
+        }
+    }
+
     fn code(&mut self, image: ImageId, arch: u32) -> Result<Arc<CodeImage>, String> {
         if self.loaded.len() > MAX_LOADED {
             self.loaded.clear();
@@ -198,26 +207,23 @@ fn reason(error: &kernels::SummaryError, kernel: &str) -> String {
 
 fn load(source: Option<&Source>, arch: u32, files: &RecordedFiles) -> Result<Arc<CodeImage>, String> {
     let arch = Arch::new(u16::try_from(arch).map_err(|_| "the device is not known".to_string())?);
-    let read;
-    let bytes = match source {
+    let bytes: CodeBytes = match source {
         None => return Err("the code image is not in the trace".into()),
-        Some(Source::Inline(bytes)) => bytes,
+        Some(Source::Inline(bytes)) => bytes.clone(),
         Some(Source::File { file, .. }) if !files.may_read(&file.path) => {
             return Err(
                 "the code image is in a file that is not known to be the recorded one (see --symbol-path)".into()
             );
         }
         Some(Source::Beside(path)) => {
-            read = read_file(path, 0, 0).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
-            &read
+            read_file(path, 0, 0).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?.into()
         }
         Some(Source::File { file, offset, size }) => {
-            read = file.read(*offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?;
-            &read
+            file.read(*offset, *size).map_err(|e| format!("the code image cannot be read: {}", e.kind()))?.into()
         }
     };
     let failed = |_| "the code image cannot be analysed".to_string();
-    let image = match catch_unwind(|| CodeImage::load(bytes, arch)).map_err(failed)? {
+    let image = match catch_unwind(|| CodeImage::load_shared(&bytes, arch)).map_err(failed)? {
         Err(none @ LoadError::NoCode(_)) => match source {
             Some(Source::File { file, .. }) => {
                 let text = catch_unwind(|| compiled_separately(file, arch)).map_err(failed)?;

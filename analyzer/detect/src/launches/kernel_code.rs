@@ -8,6 +8,7 @@ use crate::launches::effects::{Effect, Launch};
 use crate::launches::param_mask::ParamUse;
 use crate::memory::{AccessKind, TensorMaps};
 use kernels::{Dependency, Gap, Loss, Triggering};
+use std::sync::Arc;
 use trace::{ImageId, Op};
 
 /// The analysed code of a kernel.
@@ -117,6 +118,12 @@ pub trait CodeReader: Send {
     fn read(&mut self, image: ImageId, kernel: &str, arch: u32) -> Result<Box<dyn KernelCode>, String>;
     /// Takes the definition of an image, or of its file.
     fn image(&mut self, op: &Op<'_>);
+    /// Takes the definition of an image that is a part of these bytes, which may be kept: images
+    /// have megabytes.
+    fn image_within(&mut self, op: &Op<'_>, whole: &Arc<Vec<u8>>) {
+        let _ = whole;
+        self.image(op);
+    }
     /// Files whose code was wanted and that are others by now.
     fn replaced(&self) -> Vec<String> {
         Vec::new()

@@ -11,14 +11,14 @@ use crate::ids::variables::find_variable;
 use crate::observe::Cx;
 use crate::observe::host_watch::uses_region;
 
+#[unsafe(link_section = "streamsan_hot")]
 fn log_memset(cx: &mut Cx<'_>, dst: Region, (value, element): (u32, u8), stream: CUstream, asynchronous: bool) {
     if cx.is_before() {
         return;
     }
     find_variable(cx, dst.start);
     if let Some(stream) = working_stream(cx, stream) {
-        let epoch = cx.log(&Op::Set { stream, dst, asynchronous });
-        cx.log(&Op::Filled { dst, value, element });
+        let epoch = cx.log_both(&Op::Set { stream, dst, asynchronous }, &Op::Filled { dst, value, element });
         uses_region(cx, epoch, &dst, true);
     }
 }

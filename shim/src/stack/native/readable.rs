@@ -27,20 +27,62 @@ struct Range {
     hi: u64,
 }
 
-const NOTHING: Range = Range { lo: 0, hi: 0 };
-
 impl Range {
     fn holds(self, address: u64) -> bool {
         self.lo <= address && address < self.hi
     }
 }
 
-thread_local! {
-    /// The part of this thread's own stack known to be readable. No destructor: valid until the
-    /// thread's very end.
-    static OWN: Cell<Range> = const { Cell::new(NOTHING) };
+/// What is known of one thread's stacks. All zeros: nothing.
+#[repr(C)]
+struct StackBounds {
+    /// The part of this thread's own stack known to be readable.
+    own: Cell<Range>,
     /// A range found not to lead up to the thread's control block.
-    static FOREIGN: Cell<Range> = const { Cell::new(NOTHING) };
+    foreign: Cell<Range>,
+}
+
+// Laid out at start, as what the shim keeps of a thread: `thread_local!` calls the loader for its
+// address, at each capture, which touches five lines of its own. No destructor: valid until the
+// thread's very end.
+core::arch::global_asm!(
+    ".pushsection .tbss.streamsan_stack_bounds,\"awT\",@nobits",
+    ".p2align 5",
+    ".globl streamsan_stack_bounds",
+    ".hidden streamsan_stack_bounds",
+    ".type streamsan_stack_bounds,@object",
+    ".size streamsan_stack_bounds,{size}",
+    "streamsan_stack_bounds:",
+    ".zero {size}",
+    ".popsection",
+    size = const size_of::<StackBounds>(),
+);
+
+impl StackBounds {
+    /// The calling thread's.
+    #[inline(always)]
+    fn with<R>(work: impl FnOnce(&Self) -> R) -> R {
+        let bounds = crate::arch::stack_bounds().cast::<Self>();
+        // SAFETY: as large and as aligned as this type, of which zeros are valid; it lives as long
+        // as its thread, which alone refers to it.
+        work(unsafe { &*bounds })
+    }
+
+    fn own() -> Range {
+        Self::with(|bounds| bounds.own.get())
+    }
+
+    fn set_own(range: Range) {
+        Self::with(|bounds| bounds.own.set(range));
+    }
+
+    fn foreign() -> Range {
+        Self::with(|bounds| bounds.foreign.get())
+    }
+
+    fn set_foreign(range: Range) {
+        Self::with(|bounds| bounds.foreign.set(range));
+    }
 }
 
 /// Readable bytes around one stack pointer.
@@ -56,7 +98,7 @@ impl Window {
     /// What can be read around `sp`.
     #[inline]
     pub(crate) fn around(sp: u64) -> Self {
-        let own = OWN.get();
+        let own = StackBounds::own();
         if own.holds(sp) { Self { lo: own.lo, hi: own.hi, limit: own.hi } } else { Self::look(sp) }
     }
 
@@ -64,28 +106,28 @@ impl Window {
     #[inline(never)]
     fn look(sp: u64) -> Self {
         let page = sp & !(PAGE - 1);
-        let own = OWN.get();
+        let own = StackBounds::own();
         if own.hi == 0 {
-            if !FOREIGN.get().holds(sp) {
+            if !StackBounds::foreign().holds(sp) {
                 for top in [thread_pointer(), kernel_strings()] {
                     if top <= sp || top - page > MOST_OWN {
                         continue;
                     }
                     let readable = readable_from(page, top);
                     if readable >= top {
-                        OWN.set(Range { lo: page, hi: top });
+                        StackBounds::set_own(Range { lo: page, hi: top });
                         return Self { lo: page, hi: top, limit: top };
                     }
-                    FOREIGN.set(Range { lo: page, hi: readable });
+                    StackBounds::set_foreign(Range { lo: page, hi: readable });
                 }
             }
-        } else if sp < own.lo && own.lo - page <= MOST_OWN && !FOREIGN.get().holds(sp) {
+        } else if sp < own.lo && own.lo - page <= MOST_OWN && !StackBounds::foreign().holds(sp) {
             let readable = readable_from(page, own.lo);
             if readable >= own.lo {
-                OWN.set(Range { lo: page, hi: own.hi });
+                StackBounds::set_own(Range { lo: page, hi: own.hi });
                 return Self { lo: page, hi: own.hi, limit: own.hi };
             }
-            FOREIGN.set(Range { lo: page, hi: readable });
+            StackBounds::set_foreign(Range { lo: page, hi: readable });
         }
         Self { lo: page, hi: page, limit: page.saturating_add(MOST_FOREIGN) }
     }
