@@ -16,6 +16,7 @@ use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::{edge_condition, implied_facts};
 use crate::ranges::eval::recurrences::{support_of, varying};
+use crate::ranges::eval::shrinking::most_iterations;
 use crate::ranges::eval::state::loop_table::LoopState;
 use crate::ranges::graph::provenance::data_in;
 
@@ -54,7 +55,11 @@ pub(crate) fn solve_trip_count(eval: &mut Eval<'_>, l: u32) {
     let outer_scope = eval.scope.enter();
     let assumed = eval.assumed.replace(Vec::new());
     let log = eval.atoms.key_log.replace(Vec::new());
-    let (keep, never, exact) = back_conditions(eval, l, k);
+    let (mut keep, never, exact) = back_conditions(eval, l, k);
+    if let Some(most) = most_iterations(eval, l) {
+        let bound = eval.atoms.con(AffineForm::atom(k).plus(-most));
+        keep.push(bound);
+    }
     let mine = std::mem::replace(&mut eval.assumed, assumed).unwrap_or_default();
     let keys = std::mem::replace(&mut eval.atoms.key_log, log).unwrap_or_default();
     eval.scope.forget_all();
