@@ -1,5 +1,5 @@
-//! Loops that shift a number to the right until nothing is left of it: `while (x) { ..; x >>= 2; }`,
-//! and trees of reductions, `for (s = n / 2; s > 0; s >>= 1)`.
+//! Loops that shift a number to the right until nothing is left of it (`while (x) x >>= 2`), and
+//! trees of reductions (`for (s = n / 2; s > 0; s >>= 1)`).
 //!
 //! Owns the bound of their iterations, read off the value graph: such a number has no affine form.
 //!

@@ -213,19 +213,6 @@ impl<'a> Ssa<'a> {
         (bit && p.prefix == Prefix::None && matches!(p.src, Src::Var(_))).then(|| self.source(p.src, b, i))
     }
 
-    /// An earlier vote of the same block about the same predicate: the threads of a warp that are at
-    /// a block are there for all of it, so its answer is the same. (`ptxas` puts a value under one
-    /// such vote and its use under another one: the addresses of tensor maps in uniform registers.)
-    fn asked_before(&mut self, all: bool, asked: &SrcOperand, b: u32, i: u32) -> Option<Def> {
-        let of = self.source(asked.src, b, i);
-        (0..i).find_map(|before| {
-            let inst = &self.f.blocks[b as usize].insts[before as usize];
-            let (Op::Vote { all: same }, None, [other]) = (&inst.op, inst.guard, &inst.srcs[..]) else { return None };
-            let (alike, other) = (*same == all && other.prefix == asked.prefix, other.src);
-            (alike && self.source(other, b, before) == of).then_some(Def::Inst { b, i: before, part: 0, raw: false })
-        })
-    }
-
     /// Follows moves, and predicates that were put by.
     pub(crate) fn strip(&mut self, mut d: Def) -> Def {
         for _ in 0..500 {
@@ -237,11 +224,6 @@ impl<'a> Ssa<'a> {
             {
                 d = p;
                 continue;
-            }
-            if let Op::Vote { all } = inst.op
-                && self.guard(d).is_none()
-            {
-                return self.asked_before(all, &inst.srcs[0], b, i).unwrap_or(d);
             }
             if inst.op != Op::Mov || self.guard(d).is_some() {
                 return d;
