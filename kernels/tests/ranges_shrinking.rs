@@ -5,7 +5,7 @@ use device_code::arch::Arch;
 use device_code::image::CodeRef;
 use kernels::{CodeImage, Extent, LaunchArgs};
 
-/// A kernel that stores at `o + 4 * i`, where `i` counts the turns of a loop about `x`, which begins
+/// A kernel that stores at `o + 4 * i`, where `i` counts the turns of a loop about `x`. That begins
 /// as the parameter `n`. `%p1` ends the loop.
 fn kernel(before: &str, after: &str) -> String {
     format!(

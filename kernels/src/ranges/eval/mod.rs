@@ -64,7 +64,6 @@ mod other_lanes;
 mod predicate_masks;
 pub(super) mod recurrences;
 mod shared_loads;
-mod shrinking;
 pub(super) mod state;
 pub(super) mod trip_counts;
 pub(super) mod value;

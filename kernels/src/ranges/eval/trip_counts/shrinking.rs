@@ -12,12 +12,12 @@
 //! iterations is one ahead of the last iteration that passed. Signed shifts count where the test is
 //! a signed comparison with a positive number: a negative number fails it at once.
 
-use super::conditions::Branch;
-use super::no_wrap::interp;
-use super::recurrences::{Arms, before_the_loop};
 use crate::ir::{BlockId, Cmp, Combine};
 use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
+use crate::ranges::eval::conditions::Branch;
+use crate::ranges::eval::no_wrap::interp;
+use crate::ranges::eval::recurrences::{Arms, before_the_loop};
 use crate::ranges::graph::node::{Graph, Kind, NodeId, Width};
 
 /// A test that a number is large enough: which, at least what, and whether it is compared as a

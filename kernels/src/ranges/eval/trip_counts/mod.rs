@@ -7,6 +7,8 @@
 //! split. Meanwhile the forms are taken for numbers without proof. What was assumed is verified
 //! afterwards with the bound that was found; if that fails, `k` stays unbounded.
 
+mod shrinking;
+
 use crate::ir::{BlockId, Reason};
 use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::AtomKind;
@@ -16,9 +18,9 @@ use crate::ranges::domain::int::{INF, Int};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::{edge_condition, implied_facts};
 use crate::ranges::eval::recurrences::{support_of, varying};
-use crate::ranges::eval::shrinking::most_iterations;
 use crate::ranges::eval::state::loop_table::LoopState;
 use crate::ranges::graph::provenance::data_in;
+use shrinking::most_iterations;
 
 pub(crate) fn iteration_counter(eval: &mut Eval<'_>, l: u32) -> AtomId {
     if let Some(k) = eval.loops.counters[l as usize] {
