@@ -1,7 +1,7 @@
 //! What an evaluation knows of loops.
 //!
 //! Owns the iteration counters, and what was found out about values that loops carry round.
-//! `eval/trip_counts` and `eval/carried_ranges.rs` fill the tables.
+//! `eval/trip_counts.rs` and `eval/carried_ranges.rs` fill the tables.
 
 use crate::ranges::domain::affine::AtomId;
 use crate::ranges::domain::int::Int;
