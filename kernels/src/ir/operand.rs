@@ -29,6 +29,8 @@ pub enum Special {
     ClusterId(u8),
     /// Number of clusters, axis.
     NCluster(u8),
+    /// What machine code multiplies blockIdx with for the index of the cluster, axis: a single.
+    ClusterReciprocal(u8),
     /// Bytes of dynamic shared memory.
     DynamicShared,
     /// Base of the thread's local memory: unknown, the same everywhere in a kernel (SASS: the word

@@ -29,6 +29,21 @@ fn generic_address(generation: Generation) -> u32 {
     }
 }
 
+/// What bank 0 says of a launch's clusters at this offset, for sm_90. `axis`: which of the three
+/// words from an offset on it is. (Read off code that nvcc 13.0 makes of `%cluster_nctaid`,
+/// `%clusterid`, `%nclusterid` and `%cluster_nctarank`.)
+pub(super) fn cluster_constant(off: u32, axis: impl Fn(u32) -> Option<u8>) -> Option<Special> {
+    match off {
+        0x188 => Some(Special::ClusterSize),
+        _ => {
+            let of = |base, special: fn(u8) -> Special| axis(base).map(special);
+            of(0x144, Special::ClusterNctaid)
+                .or_else(|| of(0x150, Special::ClusterReciprocal))
+                .or_else(|| of(0x15c, Special::NCluster))
+        }
+    }
+}
+
 /// Notes which variables the bank holds.
 pub(super) fn note_constants(lower: &mut Lower<'_>) {
     let links = lower.code.links;

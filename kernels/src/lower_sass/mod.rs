@@ -20,7 +20,7 @@ mod predicate_words;
 mod pure;
 
 use crate::ir::{Callees, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
-use crate::lower_sass::constant_bank::{bank_address, note_constants};
+use crate::lower_sass::constant_bank::{bank_address, cluster_constant, note_constants};
 use crate::lower_sass::control_flow::blocks;
 use crate::lower_sass::made_maps::LoadedWords;
 use device_code::arch::Generation;
@@ -353,6 +353,11 @@ impl Lower<'_> {
                 }
                 if off == b.stack_pointer {
                     return Some(Src::Special(Special::LocalBase));
+                }
+                if self.code.generation == Generation::Hopper
+                    && let Some(special) = cluster_constant(off, axis)
+                {
+                    return Some(Src::Special(special));
                 }
                 u16::try_from(off).ok().map(Src::Driver)
             }

@@ -7,7 +7,7 @@ use tests::{build, run};
 /// Shared memory of others, one copy for two blocks, a barrier of the grid.
 const SHARED: [&str; 6] = ["by_pointer", "by_address", "by_async", "by_bulk", "multicast", "together"];
 
-/// Addresses made of the place in a cluster. (In machine code they are known by their start.)
+/// Addresses made of the place in a cluster.
 const PLACES: [&str; 6] = ["rank", "reversed", "leader", "places", "fixed", "many"];
 
 #[test]
@@ -17,7 +17,7 @@ fn clusters_of_ptx() {
 
 #[test]
 fn clusters_of_machine_code() {
-    judge("sass", &["-arch=sm_90"], &SHARED);
+    judge("sass", &["-arch=sm_90"], &[SHARED, PLACES].concat());
 }
 
 fn judge(form: &str, code: &[&str], pairs: &[&str]) {

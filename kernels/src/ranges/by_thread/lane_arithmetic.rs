@@ -128,13 +128,22 @@ impl ThreadLanes<'_> {
         let l = self.launch;
         out.tags = Tags::All(NUMBER);
         let axis = |d: u8| usize::from(d.min(2));
+        // (Ones or zeros without clusters.)
+        let cluster = |d: u8| l.cluster[axis(d)].max(1);
         let fill = |out: &mut LaneValue, v: u64| out.fill(v);
         let copy = |out: &mut LaneValue, from: &[u32; LANES]| out.put(self.len, |lane| u64::from(from[lane]));
         match s {
             Special::Tid(d) => copy(out, &self.tid[axis(d)]),
-            Special::Ctaid(d) | Special::ClusterId(d) => copy(out, &self.ctaid[axis(d)]),
+            Special::Ctaid(d) => copy(out, &self.ctaid[axis(d)]),
+            Special::ClusterId(d) => out.put(self.len, |lane| u64::from(self.ctaid[axis(d)][lane] / cluster(d))),
+            Special::ClusterCtaid(d) => out.put(self.len, |lane| u64::from(self.ctaid[axis(d)][lane] % cluster(d))),
+            Special::ClusterRank => out.put(self.len, |lane| {
+                let place = |d: u8| u64::from(self.ctaid[axis(d)][lane] % cluster(d));
+                place(0) + u64::from(cluster(0)) * (place(1) + u64::from(cluster(1)) * place(2))
+            }),
             Special::Ntid(d) => fill(out, l.block[axis(d)].into()),
-            Special::Nctaid(d) | Special::NCluster(d) => fill(out, l.grid[axis(d)].into()),
+            Special::Nctaid(d) => fill(out, l.grid[axis(d)].into()),
+            Special::NCluster(d) => fill(out, l.grid[axis(d)].div_ceil(cluster(d)).into()),
             Special::Lane => {
                 let [x, y, _] = l.block;
                 out.put(self.len, |lane| {
@@ -142,10 +151,12 @@ impl ThreadLanes<'_> {
                     (t[0] + u64::from(x) * (t[1] + u64::from(y) * t[2])) % 32
                 });
             }
-            Special::ClusterRank | Special::ClusterCtaid(_) => fill(out, 0),
-            Special::ClusterSize | Special::ClusterNctaid(_) => fill(out, 1),
+            Special::ClusterSize => fill(out, (0..3).map(|d| u64::from(cluster(d))).product()),
+            Special::ClusterNctaid(d) => fill(out, cluster(d).into()),
             Special::DynamicShared => fill(out, l.shared.into()),
-            Special::LocalBase | Special::DriverBase(_) => out.tags = Tags::All(UNKNOWN),
+            Special::LocalBase | Special::DriverBase(_) | Special::ClusterReciprocal(_) => {
+                out.tags = Tags::All(UNKNOWN);
+            }
         }
     }
 

@@ -270,7 +270,8 @@ impl<'a> ThreadLanes<'a> {
         let axis = |d: u8| usize::from(d.min(2));
         match s {
             Special::Tid(d) => self.indices_at[0][axis(d)],
-            Special::Ctaid(d) | Special::ClusterId(d) => self.indices_at[1][axis(d)],
+            Special::Ctaid(d) | Special::ClusterId(d) | Special::ClusterCtaid(d) => self.indices_at[1][axis(d)],
+            Special::ClusterRank => self.indices_at[1].into_iter().max().unwrap_or(1),
             Special::Lane => self.indices_at[0].into_iter().max().unwrap_or(1),
             _ => 1,
         }

@@ -88,7 +88,7 @@ impl Analysis {
     ) -> Option<(EvaluatedAccesses<Extent>, Vec<LaunchInput>)> {
         let count = |n: &[u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
         let threads = count(&launch.grid).checked_mul(count(&launch.block)).filter(|n| *n <= MAX_THREADS)?;
-        if threads == 0 || launch.cluster.iter().any(|n| *n > 1) || self.cfg.irreducible {
+        if threads == 0 || self.cfg.irreducible {
             return None;
         }
         let (wanted, tiles) = (self.wanted(found), self.wanted_tiles(found));

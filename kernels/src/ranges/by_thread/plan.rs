@@ -51,9 +51,14 @@ impl Plan {
                     }
                     Kind::Phi(_) if once(g.node(n).home) => Some(Reach::Once),
                     Kind::Phi(_) | Kind::LoopPhi(..) | Kind::Building => Some(Reach::Join),
-                    Kind::Special(Special::Tid(_) | Special::Ctaid(_) | Special::ClusterId(_) | Special::Lane) => {
-                        Some(Reach::Thread)
-                    }
+                    Kind::Special(
+                        Special::Tid(_)
+                        | Special::Ctaid(_)
+                        | Special::ClusterId(_)
+                        | Special::ClusterCtaid(_)
+                        | Special::ClusterRank
+                        | Special::Lane,
+                    ) => Some(Reach::Thread),
                     _ => None,
                 };
                 if known || own.is_some() {

@@ -40,13 +40,18 @@ pub(crate) fn param_value(eval: &mut Eval<'_>, n: NodeId, off: u16, bytes: u8, h
     }))
 }
 
+/// Blocks along an axis up to which the index of a block's cluster is its exact quotient. Machine
+/// code for sm_90 multiplies with a rounded reciprocal in single precision: the product is off by
+/// less than one part in 2^22, and by less than the reciprocal itself for so many blocks.
+const MAX_CLUSTERED: i128 = 1 << 22;
+
 pub(crate) fn special_value(eval: &mut Eval<'_>, s: Special) -> AffineForm {
     let l = eval.launch;
     let axis = |v: &[u32; 3], d: u8| Int::from(v.get(usize::from(d)).copied().unwrap_or(1));
     let grid = |d: u8| input(LaunchInput::Grid(d), &l);
     let cluster = |d: u8| axis(&l.cluster, d);
     let clusters = |d: u8| -(-grid(d)).div_euclid(cluster(d).max(1));
-    let ranks = l.cluster.iter().fold(Int::new(1), |n, c| n * Int::from(*c));
+    let ranks = l.cluster.iter().fold(Int::new(1), |n, c| n * Int::from((*c).max(1)));
     let (count, kind) = match s {
         Special::Ntid(d) => return AffineForm::konst(axis(&l.block, d)),
         Special::Nctaid(d) => return AffineForm::konst(grid(d)),
@@ -60,9 +65,25 @@ pub(crate) fn special_value(eval: &mut Eval<'_>, s: Special) -> AffineForm {
         Special::Tid(d) => (axis(&l.block, d), AtomKind::Index),
         Special::Ctaid(d) => (grid(d), AtomKind::Index),
         Special::Lane => (Int::new(32), AtomKind::Plain),
-        Special::ClusterRank => (ranks, AtomKind::Plain),
-        Special::ClusterCtaid(d) => (cluster(d), AtomKind::Plain),
-        Special::ClusterId(d) => (clusters(d), AtomKind::Plain),
+        Special::ClusterId(d) if grid(d) > MAX_CLUSTERED => (clusters(d), AtomKind::Plain),
+        Special::ClusterCtaid(d) if grid(d) > MAX_CLUSTERED => (cluster(d), AtomKind::Plain),
+        Special::ClusterId(d) => {
+            let block = special_value(eval, Special::Ctaid(d));
+            return floor_div(eval, &block, cluster(d).max(1), BlockId(0));
+        }
+        Special::ClusterCtaid(d) => {
+            let (block, index) = (special_value(eval, Special::Ctaid(d)), special_value(eval, Special::ClusterId(d)));
+            return block.add(&index, -cluster(d).max(1));
+        }
+        Special::ClusterRank => {
+            let mut rank = AffineForm::default();
+            for d in (0..3).rev() {
+                let place = special_value(eval, Special::ClusterCtaid(d));
+                rank = place.add(&rank, cluster(d).max(1));
+            }
+            return rank;
+        }
+        Special::ClusterReciprocal(_) => return eval.opaque(AtomKey::Special(s), Reason::Special, 32, BlockId(0)),
         Special::LocalBase | Special::DriverBase(_) => {
             return AffineForm::atom(eval.keyed(AtomKey::Special(s), |eval| {
                 let a = eval.atoms.new_atom(-INF, INF, Some(Reason::Local), BlockId(0));

@@ -6,7 +6,9 @@
 use super::build::Builder;
 use super::node::{Kind, LaneChoice, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{AccessKind, Addr, Class, Inst, Mem, MemSpace, Op, Prefix, Pure, Reason, Src, SrcOperand};
+use crate::ir::{
+    AccessKind, Addr, Class, Inst, Mem, MemSpace, Op, Prefix, Pure, Reason, Rounding, Special, Src, SrcOperand,
+};
 use crate::ranges::graph::carries::{carry_source, sum_without_carries};
 use crate::ranges::graph::memory_accesses::sum64;
 use smallvec::SmallVec;
@@ -296,7 +298,26 @@ fn pure(builder: &mut Builder<'_>, f: Pure, of: [NodeId; 3], w: Width, b: u32) -
     {
         return builder.konst(result, w);
     }
+    if let Some(axis) = cluster_index(builder, f, of[0]) {
+        return builder.add(Kind::Special(Special::ClusterId(axis)), w, 0);
+    }
     builder.add(Kind::Pure(f, of), w, b)
+}
+
+/// The axis along which a result is the index of the block's cluster: the whole part of a block's
+/// index times the reciprocal that the driver passes (`ptxas` makes this of `%clusterid`).
+fn cluster_index(builder: &Builder<'_>, f: Pure, product: NodeId) -> Option<u8> {
+    let Pure::FloatToInt { signed: false, bits: 32, from_wide: false, round: Rounding::Zero, .. } = f else {
+        return None;
+    };
+    let Kind::Pure(Pure::FloatMul { wide: false, .. }, [x, y, _]) = builder.g.node(product).kind else { return None };
+    [(x, y), (y, x)].into_iter().find_map(|(index, reciprocal)| {
+        let Kind::Special(Special::ClusterReciprocal(axis)) = builder.g.node(reciprocal).kind else { return None };
+        let converted = Pure::IntToFloat { signed: false, from_wide: false, wide: false, round: Rounding::Nearest };
+        let Kind::Pure(how, [block, ..]) = builder.g.node(index).kind else { return None };
+        let is_own = how == converted && builder.g.node(block).kind == Kind::Special(Special::Ctaid(axis));
+        is_own.then_some(axis)
+    })
 }
 
 pub(crate) fn near_address(builder: &mut Builder<'_>, a: &[SrcOperand], off: i64, part: u8, b: u32, i: u32) -> NodeId {
