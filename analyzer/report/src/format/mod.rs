@@ -10,6 +10,7 @@ mod by_cause;
 mod ci;
 pub mod closing;
 pub mod csan;
+mod fidelity;
 pub mod finding_pages;
 pub mod html;
 mod in_kernel_text;

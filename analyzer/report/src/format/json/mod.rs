@@ -40,7 +40,10 @@
 //!                         indirect_gap { reason, at } or null },
 //!             inexact[] { reason, launches, kernels[] }   (unknown extents, most launches first),
 //!             memory_ops, host_touches, graph_launches,
-//!             not_modelled {name: count}, unobserved {name: count}, ... }
+//!             not_modelled {name: count}, unobserved {name: count},
+//!             fidelity { line, code { ptx, machine_code, unread }, simulated_as[],
+//!                        stand_ins {library: calls}, refused[], not_understood { launches, calls } },
+//!             ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
 //!               program (of a hunt: which) }
@@ -62,7 +65,7 @@ pub use finding::stack;
 
 use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::format::unproven::lost_exactness;
-use crate::format::{Event, Reporter, Verdict, feed};
+use crate::format::{Event, Reporter, Verdict, feed, fidelity};
 use crate::model::{AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines, Report, Running};
 use crate::program::{Program, SecondRun};
 use detect::coverage::KernelCoverage;
@@ -199,6 +202,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "partial": c.partial,
             "gaps": c.gaps,
             "not_simulated": c.not_simulated,
+            "fidelity": fidelity::value(c),
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
