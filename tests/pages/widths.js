@@ -32,6 +32,7 @@ for (const page of pages) for (const width of WIDTHS) {
         await sleep(200);
         const top = last.getBoundingClientRect().top;
         one.under = header.offsetHeight - top;
+        one.rows = [...d.querySelectorAll("#overview tr[data-finding]")].filter(e => e.getBoundingClientRect().height > 0).length;
         one.sticks = Math.abs(header.getBoundingClientRect().top) < 1;
         const again = await frame(page + "#" + last.id, width), card = again.contentDocument.getElementById(last.id);
         one.underAtOnce = again.contentDocument.querySelector("header").offsetHeight - card.getBoundingClientRect().top;

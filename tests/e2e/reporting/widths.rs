@@ -89,5 +89,7 @@ fn a_report_and_a_list_of_synchronisations_fit_them_too() {
             assert_eq!(is_under, is_wide, "{under}: {one:#}");
         }
         assert!(is_wide || one["sticks"] == true, "{one:#}");
+        // Of 30 findings the first 20 are listed, on a telephone too.
+        assert_eq!(one["rows"], if is_wide { 0 } else { 20 }, "{one:#}");
     }
 }
