@@ -68,7 +68,7 @@ fn a_report_and_a_list_of_synchronisations_fit_them_too() {
     let trace = folder.join("t");
     made::write(&trace, &made::many(30, 1_000));
     let page = folder.join("report.html");
-    let ended = end(streamsan(["check", "--html"]).arg(&page).arg(&trace));
+    let ended = end(streamsan(["check", "--pedantic", "--html"]).arg(&page).arg(&trace));
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
     let ended = end(streamsan(["excess", "--html"]).arg(folder.join("excess.html")).arg(&trace));
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
