@@ -1,6 +1,6 @@
 //! The site, a report and a list of synchronisations in a browser that is as narrow as a telephone,
-//! a tablet and a screen: nothing sticks out, the menu and the search are there, and what an address
-//! leads to is not under the header.
+//! a tablet and a screen: nothing sticks out, the menu and the search are there, and what an
+//! address leads to is not under the header.
 //!
 //! Where there is no Chromium the tests say so and pass, as those of [`super::pages`].
 

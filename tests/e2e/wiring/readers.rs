@@ -112,7 +112,7 @@ fn files_of_junit_are_joined() {
     let Some(bin) = tools() else { return };
     let folder = build::scratch("junit_joined");
     let program = racy();
-    // A run with a race, one without, a folder of programs, tests of pytest, of CTest and of nextest.
+    // A run with a race, one without, a folder of programs, tests of pytest, CTest and nextest.
     let junit = |name: &str, words: &[&str]| {
         let mut run = streamsan(["--junit", name]);
         run.arg(&program).args(words).current_dir(&folder).env("LD_LIBRARY_PATH", fake::folder());

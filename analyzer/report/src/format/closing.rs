@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::cause::RootCause;
-use crate::format::fidelity;
 use crate::format::finding_pages;
+use crate::format::json::fidelity;
 use crate::format::programs;
 use crate::format::unproven;
 use crate::gate::forbidden::RuleKind;

@@ -6,8 +6,8 @@
 //! from the program into text nodes only. Owns, too, the style and the script that all pages share
 //! (`page.css`, `page.js`).
 
-use super::json::Json;
-use super::{closing, fidelity, text};
+use super::json::{Json, fidelity};
+use super::{closing, text};
 use crate::format::{Event, Reporter};
 use crate::words::counted;
 use chrono::Utc;

@@ -10,7 +10,6 @@ mod by_cause;
 mod ci;
 pub mod closing;
 pub mod csan;
-mod fidelity;
 pub mod finding_pages;
 pub mod html;
 mod in_kernel_text;

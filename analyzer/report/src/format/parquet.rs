@@ -7,7 +7,8 @@
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
 use crate::doubt::Doubt;
-use crate::format::{Event, Reporter, Verdict, fidelity};
+use crate::format::json::fidelity;
+use crate::format::{Event, Reporter, Verdict};
 use crate::model::{Actor, AllocationInfo, Breach, Finding, GateStatus, Side};
 use detect::state::names::Process;
 use parquet::basic::{Compression, ZstdLevel};

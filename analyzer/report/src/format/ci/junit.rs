@@ -7,7 +7,8 @@
 
 use crate::call_site::site;
 use crate::cause::RootCause;
-use crate::format::{Event, Reporter, Verdict, closing, fidelity, text};
+use crate::format::json::fidelity;
+use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::model::{Breach, Finding, GateStatus, Report};
 use crate::program::{Checked, Program};
 use chrono::{DateTime, Utc};

@@ -8,8 +8,9 @@
 use super::workspace::Workspace;
 use crate::call_site::{site, site_frame};
 use crate::format::finding_pages;
+use crate::format::json::fidelity;
 use crate::format::short;
-use crate::format::{Event, Reporter, Verdict, closing, fidelity};
+use crate::format::{Event, Reporter, Verdict, closing};
 use crate::model::{Breach, Finding, Report};
 use crate::words::counted;
 use std::fmt::Write as _;

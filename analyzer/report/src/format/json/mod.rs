@@ -42,7 +42,8 @@
 //!             memory_ops, host_touches, graph_launches,
 //!             not_modelled {name: count}, unobserved {name: count},
 //!             fidelity { line, code { ptx, machine_code, unread }, simulated_as[],
-//!                        stand_ins {library: calls}, refused[], not_understood { launches, calls } },
+//!                        stand_ins {library: calls}, refused[],
+//!                        not_understood { launches, calls } },
 //!             ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
@@ -57,6 +58,7 @@
 //! `--pedantic` all. A finding's `processes` are indices into `processes[]`; `occurrences` counts
 //! by process.
 
+pub(crate) mod fidelity;
 mod finding;
 
 use finding::breach;
@@ -65,7 +67,7 @@ pub use finding::stack;
 
 use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 use crate::format::unproven::lost_exactness;
-use crate::format::{Event, Reporter, Verdict, feed, fidelity};
+use crate::format::{Event, Reporter, Verdict, feed};
 use crate::model::{AppliedSuppression, Fault, FaultSite, Finding, GateStatus, Hint, MendingLines, Report, Running};
 use crate::program::{Program, SecondRun};
 use detect::coverage::KernelCoverage;

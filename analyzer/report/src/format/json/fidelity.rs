@@ -2,7 +2,7 @@
 //! ran on the simulator's stand-ins, what was refused and what was not understood.
 //!
 //! Owns the counts that every machine format has, and their line. The lines of the text report are
-//! [`super::closing`]'s.
+//! [`crate::format::closing`]'s.
 
 use detect::coverage::{Coverage, stand_in_of};
 use serde_json::{Value, json};
