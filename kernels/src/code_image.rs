@@ -196,6 +196,12 @@ impl CodeImage {
         })
     }
 
+    /// Whether the code is PTX, not machine code.
+    #[must_use]
+    pub fn is_ptx(&self) -> bool {
+        matches!(self.code, Unpacked::Ptx(_))
+    }
+
     /// The summary of a kernel, made when first asked for.
     ///
     /// # Errors

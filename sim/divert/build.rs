@@ -32,6 +32,9 @@ fn main() {
         // Helpers for atomic operations would ask the C library which instructions there are.
         rustc.arg("-Ctarget-feature=-outline-atomics");
     }
+    // What cargo's own calls of the compiler are told to call the folders of this machine.
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\u{1f}').filter(|flag| flag.starts_with("--remap-path-prefix=")));
     // Where cargo was told to use another than the compiler's own.
     if let Some(linker) = std::env::var_os("RUSTC_LINKER") {
         rustc.arg("-C").arg([OsStr::new("linker="), &linker].into_iter().collect::<OsString>());

@@ -5,11 +5,13 @@
 //! the run look clean. So a line is for what a real device would have done and the simulator did
 //! not. What a driver refuses as well is the program's affair and only said ([`say`]).
 //!
+//! The file also has a line for each form of code that ran, PTX or machine code ([`runs`]).
+//!
 //! A reason is said once in a process, for refusals stand in loops too.
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, OsStr, c_void};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Mutex;
@@ -80,10 +82,49 @@ fn is_new(why: &str) -> bool {
 fn note(why: &str) {
     let Some(path) = crate::config::variable("STREAMSAN_SIM_STATUS") else { return };
     let why = why.replace('\n', " ");
-    let written = File::options().create(true).append(true).open(path);
-    let written = written.and_then(|mut file| signal_free::held(|| file.write_all(format!("{why}\n").as_bytes())));
-    if written.is_err() {
+    if append(&path, &why).is_err() {
         tell_launcher(&why);
+    }
+}
+
+fn append(path: &OsStr, line: &str) -> std::io::Result<()> {
+    let mut file = File::options().create(true).append(true).open(path)?;
+    signal_free::held(|| file.write_all(format!("{line}\n").as_bytes()))
+}
+
+/// Takes note that a kernel of the program runs as PTX or as machine code, once each: reports name
+/// the code that ran. A process that may not write the file goes without.
+pub(crate) fn runs(form: Ran) {
+    static NOTED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+    if !NOTED[form as usize].load(Ordering::Relaxed)
+        && !NOTED[form as usize].swap(true, Ordering::Relaxed)
+        && let Some(path) = crate::config::variable("STREAMSAN_SIM_STATUS")
+    {
+        let _ = append(&path, &format!("{RAN}{}", form.name()));
+    }
+}
+
+/// What such a line begins with. `streamsan` knows it, too (`launcher::simulator`).
+const RAN: &str = "ran: ";
+
+/// What a kernel ran as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ran {
+    /// PTX.
+    Ptx,
+    /// Machine code.
+    Machine,
+    /// It did nothing: machine code that is skipped (`sass=skip`).
+    Nothing,
+}
+
+impl Ran {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ptx => "PTX",
+            Self::Machine => "machine code",
+            Self::Nothing => "nothing",
+        }
     }
 }
 

@@ -12,6 +12,57 @@ use std::collections::BTreeMap;
 /// pointers and what is added to them. (Linux: `vm.mmap_min_addr` is 64 KiB.)
 const LOWEST_ADDRESS: u64 = 1 << 16;
 
+/// How the kernels of the simulator's stand-ins are named, and the library of each.
+const STAND_INS: [(&str, &str); 6] = [
+    ("streamsan_cublas", "cuBLAS"),
+    ("streamsan_cudnn", "cuDNN"),
+    ("streamsan_cufft", "cuFFT"),
+    ("streamsan_curand", "cuRAND"),
+    ("streamsan_cusolver", "cuSOLVER"),
+    ("streamsan_cusparse", "cuSPARSE"),
+];
+
+/// The library in whose place the simulator's stand-in launched a kernel of this name.
+pub fn stand_in_of(kernel: &str) -> Option<&'static str> {
+    STAND_INS.iter().find(|(prefix, _)| kernel.starts_with(prefix)).map(|(_, library)| *library)
+}
+
+/// Launches of the program's kernels by the form of the code that was read for them: what the
+/// driver of the device would choose. Those of stand-ins do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeForms {
+    /// PTX.
+    pub ptx: u64,
+    /// Machine code.
+    pub machine: u64,
+    /// None could be read, or none was needed.
+    pub unread: u64,
+}
+
+/// What the simulated GPU ran kernels of the program as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimulatedAs {
+    /// By [`SimulatedAs::NAMES`].
+    forms: [bool; 3],
+}
+
+impl SimulatedAs {
+    /// The forms, as the simulator names them to the launcher (`sim/src/status.rs`).
+    const NAMES: [&str; 3] = ["PTX", "machine code", "nothing"];
+
+    /// Adds a form. What is none is left out: any process can write the simulator's file.
+    pub fn add(&mut self, name: &str) {
+        for (form, known) in self.forms.iter_mut().zip(Self::NAMES) {
+            *form |= known == name;
+        }
+    }
+
+    /// The names of those that there were. "nothing": machine code that was skipped (`sass=skip`).
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.forms.into_iter().zip(Self::NAMES).filter(|(ran, _)| *ran).map(|(_, name)| name)
+    }
+}
+
 /// Accesses of one launch at addresses in no allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unplaced {
@@ -98,6 +149,12 @@ pub struct Coverage {
     pub reasons: BTreeMap<String, u64>,
     /// The same numbers for each kernel, by mangled name.
     pub kernels: BTreeMap<String, KernelCoverage>,
+    /// The code that was read for launches.
+    #[serde(default)]
+    pub code: CodeForms,
+    /// The forms of code that ran on the simulated GPU; none elsewhere, and of recordings.
+    #[serde(default)]
+    pub simulated_as: SimulatedAs,
     /// Processes that could not be observed, and why, as lines.
     #[serde(default)]
     pub unchecked: Vec<String>,
@@ -254,6 +311,10 @@ impl Coverage {
         for (name, kernel) in &other.kernels {
             self.kernels.entry(name.clone()).or_default().merge(kernel);
         }
+        self.code.ptx += other.code.ptx;
+        self.code.machine += other.code.machine;
+        self.code.unread += other.code.unread;
+        other.simulated_as.names().for_each(|name| self.simulated_as.add(name));
         self.unchecked.extend(other.unchecked.iter().cloned());
         self.disabled.extend(other.disabled.iter().cloned());
         self.mispredicted.extend(other.mispredicted.iter().cloned());
@@ -279,6 +340,18 @@ impl Coverage {
             Knowledge::KindsOnly => self.launches_kinds_only += times,
             Knowledge::Unknown => {}
         }
+    }
+
+    /// Counts launches of a kernel by its code; see [`CodeForms`].
+    pub fn count_code(&mut self, kernel: &str, is_ptx: Option<bool>, launches: u64) {
+        if stand_in_of(kernel).is_some() {
+            return;
+        }
+        *match is_ptx {
+            Some(true) => &mut self.code.ptx,
+            Some(false) => &mut self.code.machine,
+            None => &mut self.code.unread,
+        } += launches;
     }
 
     /// Counts a launch without known accesses.

@@ -105,7 +105,7 @@ disarm! {
     Fault: call, stack, culprit, stream, running, origin, unjoined; pid, result;
     Process: exe, args, trace, program; pid, parent, driver;
     Coverage: not_modelled, unobserved, lost, reasons, kernels, unchecked, disabled, mispredicted, escaped, assumed, unjudged, rules_unmet, not_simulated, unread, partial, inside_left;
-        ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
+        code, simulated_as, ops, memory_ops, host_touches, launches, launches_exact, launches_kinds_only, launches_unknown, launches_indirect, launches_measured,
         launches_learned, launches_in_part, launches_unmeasured, launches_inside, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 

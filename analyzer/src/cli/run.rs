@@ -174,6 +174,9 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
     // From here on signals are ours: there is no program to pass them on to.
     system::interrupt::watch();
     let mut outcomes = server.finish(Progress::of_rest().unless(options.quiet));
+    if let (Some(sim), Some(first)) = (plan.sim, outcomes.first_mut()) {
+        first.coverage.simulated_as = sim.ran();
+    }
     let recorded = finish(recorder.as_ref());
     across.finish(&mut outcomes);
     if purpose.limit.is_some() {

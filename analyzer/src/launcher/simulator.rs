@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::launcher::dynamic_section;
+use detect::coverage::SimulatedAs;
 use settings::SimOptions;
 
 /// The libraries under the names that programs load, and the files they are built as.
@@ -25,6 +26,9 @@ const SONAMES: [&str; 3] = ["libcuda.so.1", "libcudart.so.12", "libcudart.so.13"
 /// Names of the stand-ins for CUDA's libraries: a file for CUDA 13, and one for CUDA 12; and what
 /// says that the devices have files.
 const STAND_INS: [&str; 3] = ["libcublas.so.13", "libcublas.so.12", "libstreamsan_device_files.so"];
+
+/// What a line of the file begins with that names a form of code that ran (`sim/src/status.rs`).
+const RAN: &str = "ran: ";
 
 /// A simulated GPU, ready for a program.
 #[derive(Debug)]
@@ -86,10 +90,20 @@ impl Sim {
     /// What the simulated GPU refused, in the order in which it did: calls, kernels and images.
     /// Empty when all is well.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        let text = std::fs::read(&self.status).unwrap_or_default();
         let mut seen = HashSet::new();
-        let text = String::from_utf8_lossy(&text);
-        text.lines().filter(|line| !line.is_empty() && seen.insert(*line)).map(str::to_owned).collect()
+        let refused = |line: &&str| !line.is_empty() && !line.starts_with(RAN) && seen.insert((*line).to_owned());
+        self.told().lines().filter(refused).map(str::to_owned).collect()
+    }
+
+    /// The forms of code that ran: PTX, machine code.
+    pub(crate) fn ran(&self) -> SimulatedAs {
+        let mut ran = SimulatedAs::default();
+        self.told().lines().filter_map(|line| line.strip_prefix(RAN)).for_each(|form| ran.add(form));
+        ran
+    }
+
+    fn told(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.status).unwrap_or_default()).into_owned()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::objects::module::{CodeForm, Function, Module};
 use crate::objects::overlap::LaunchOverlap;
 use crate::objects::task::KernelLaunch;
 use crate::sched;
-use crate::status;
+use crate::status::{self, Ran};
 use crate::touched::grids::InsideGrids;
 use crate::touched::inside::{Grid, Names};
 use crate::touched::{LaunchTouched, Wish};
@@ -416,6 +416,7 @@ fn one_grid(
     let touched = watch.touched;
     let module = function.module()?;
     if module.code.stand_in {
+        status::runs(Ran::Nothing);
         watch.inside.inspect(|inside| inside.raced(Grid::not_run(&function.name, (launch.grid, launch.block))));
         // It did nothing, which says nothing of what it touches.
         unwritten::all_written();
@@ -447,6 +448,9 @@ fn one_grid(
     };
     let native = module.code.natives.get(&function.name);
     // What stands in for a library is not the program's.
+    if native.is_none() {
+        status::runs(if machine { Ran::Machine } else { Ran::Ptx });
+    }
     let grids = watch.grids.filter(|_| native.is_none());
     let begun = grids.map(|grids| grids.begin(&function.name, &launch, point.as_ref()));
     let device = gpu(Collector::new(), touched, (grids.map(InsideGrids::detector), begun));

@@ -53,6 +53,10 @@ fn duckdb_asks_across_ranks_and_runs() {
     let columns = ask(&python, &folder, columns);
     assert_eq!(columns[0][0].as_i64(), columns[0][1].as_i64().map(|n| n * 3), "{columns}");
 
+    // How near the run was is the same in each of its rows.
+    let near = ask(&python, &folder, "SELECT DISTINCT split_part(fidelity, ':', 1) FROM 'monday.parquet'");
+    assert_eq!(near, json!([["code"]]));
+
     // Which races come up in more than one rank, and how often.
     let query = "SELECT hazard, confidence, count(DISTINCT trace), sum(occurrences)::INT FROM 'monday.parquet' \
                  GROUP BY fingerprint, hazard, confidence ORDER BY 3 DESC, 4 DESC";

@@ -8,3 +8,4 @@ mod gate;
 mod pages;
 mod places;
 mod reports;
+mod widths;

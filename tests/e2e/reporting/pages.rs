@@ -12,7 +12,7 @@ use serde_json::Value;
 use tests::run::{end, streamsan};
 use tests::{build, made, product};
 
-fn browser() -> Option<PathBuf> {
+pub(super) fn browser() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("STREAMSAN_BROWSER") {
         return Some(named.into());
     }

@@ -8,6 +8,7 @@ mod clustered;
 mod constants;
 mod device_launches;
 mod fences;
+mod fidelity;
 mod found_values;
 mod grid_barriers;
 mod hopper_races;

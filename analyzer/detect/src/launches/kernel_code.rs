@@ -37,6 +37,11 @@ pub trait KernelCode: Send {
         let _ = effects;
         self.indirect()
     }
+    /// Whether the code that was read is PTX, not machine code; `None`: of a reader that knows of
+    /// neither.
+    fn is_ptx(&self) -> Option<bool> {
+        None
+    }
     /// Where its launches have the parameters, as the driver says.
     fn recorded_as(&mut self, params: &[trace::ParamSlot]) {
         let _ = params;

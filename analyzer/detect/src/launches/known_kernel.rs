@@ -55,6 +55,10 @@ impl KernelCode for KnownKernel {
         self.layout = ParamLayout::new(self.summary.params(), params);
     }
 
+    fn is_ptx(&self) -> Option<bool> {
+        Some(self.code.is_ptx())
+    }
+
     fn indirect(&self) -> bool {
         self.summary.indirect().any()
     }

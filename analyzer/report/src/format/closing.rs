@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use crate::cause::RootCause;
 use crate::format::finding_pages;
+use crate::format::json::fidelity;
 use crate::format::programs;
 use crate::format::unproven;
 use crate::gate::forbidden::RuleKind;
@@ -204,16 +205,6 @@ fn judgement(report: &Report) -> String {
     out
 }
 
-/// How the kernels of the simulator's stand-ins are named, and the library of each.
-const STAND_INS: [(&str, &str); 6] = [
-    ("streamsan_cublas", "cuBLAS"),
-    ("streamsan_cudnn", "cuDNN"),
-    ("streamsan_cufft", "cuFFT"),
-    ("streamsan_curand", "cuRAND"),
-    ("streamsan_cusolver", "cuSOLVER"),
-    ("streamsan_cusparse", "cuSPARSE"),
-];
-
 /// The coverage: what could be seen and what could not.
 pub fn coverage(report: &Report) -> String {
     let c = &report.coverage;
@@ -249,13 +240,9 @@ pub fn coverage(report: &Report) -> String {
         let _ = write!(out, " ({})", most_frequent(&c.not_modelled));
     }
     out.push('\n');
-    for (prefix, library) in STAND_INS {
-        let of_library = c.kernels.iter().filter(|(name, _)| name.starts_with(prefix));
-        let calls: u64 = of_library.map(|(_, kernel)| kernel.launches).sum();
-        if calls > 0 {
-            let what = counted(calls, "call", "calls");
-            let _ = writeln!(out, "streamsan: NOTE: {what} of {library} by the simulator's stand-in");
-        }
+    for (library, calls) in fidelity::stand_ins(c) {
+        let what = counted(calls, "call", "calls");
+        let _ = writeln!(out, "streamsan: NOTE: {what} of {library} by the simulator's stand-in");
     }
     if c.unwatched_managed + c.unwatched_pinned > 0 {
         let kinds = [(c.unwatched_managed, "managed"), (c.unwatched_pinned, "pinned")];

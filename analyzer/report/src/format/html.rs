@@ -3,9 +3,10 @@
 //!
 //! Owns how the data gets into the page: as JSON inside a script element of a type that is not run,
 //! with nothing in it that could end the element. The page (`html.page`) draws it, and puts text
-//! from the program into text nodes only.
+//! from the program into text nodes only. Owns, too, the style and the script that all pages share
+//! (`page.css`, `page.js`).
 
-use super::json::Json;
+use super::json::{Json, fidelity};
 use super::{closing, text};
 use crate::format::{Event, Reporter};
 use crate::words::counted;
@@ -13,6 +14,8 @@ use chrono::Utc;
 use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("html.page");
+/// What all pages share, and where it stands in them.
+const SHARED: [(&str, &str); 2] = [("@STYLE@\n", include_str!("page.css")), ("@SCRIPT@\n", include_str!("page.js"))];
 const PLACE: &str = "@DATA@";
 
 /// Where the date, the version and the commands stand, where what was checked, and where the report
@@ -55,7 +58,8 @@ impl Reporter for Html {
             Event::Breach(b, _) => self.stand(&text::breach(b, STYLE)),
             Event::End(report) => {
                 let (more, coverage) = (closing::further(report), closing::coverage(report));
-                let said = format!("{more}{coverage}{}", closing::summary(report));
+                let fidelity = fidelity::line(&report.coverage);
+                let said = format!("{more}{coverage}streamsan: FIDELITY: {fidelity}\n{}", closing::summary(report));
                 self.said = markup(&said.replace("streamsan: ", ""));
                 for process in report.processes.iter().take(MOST_RAN) {
                     let arguments = process.args.get(1..).unwrap_or_default();
@@ -73,12 +77,17 @@ impl Reporter for Html {
 
     fn finish(&mut self) -> Vec<u8> {
         let data = String::from_utf8_lossy(&self.data.finish()).into_owned();
-        let page = PAGE.replace(MADE, &format!("{}{}", made(), self.ran));
+        let page = with_shared(PAGE).replace(MADE, &format!("{}{}", made(), self.ran));
         let page = page.replace(SAID, &self.said).replace(STILL, &self.still);
         // The last such place is the page's own: a name of the program may hold the word.
         let (before, after) = page.rsplit_once(PLACE).unwrap_or((&page, ""));
         format!("{before}{}{after}", harmless(&data)).into_bytes()
     }
+}
+
+/// A page, or a part of one, with the style and the script that all pages share.
+pub fn with_shared(page: &str) -> String {
+    SHARED.iter().fold(page.to_owned(), |page, (place, shared)| page.replace(place, shared))
 }
 
 /// What makes a page, and when.
@@ -115,7 +124,9 @@ mod tests {
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
         let back: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(back["k"], "</script><img src=x onerror=alert(1)>&\u{2028}");
-        assert_eq!(PAGE.matches(PLACE).count(), 1);
-        assert!(!PAGE.contains("innerHTML") && !PAGE.contains("http://") && !PAGE.contains("https://"));
+        let page = with_shared(PAGE);
+        assert_eq!(page.matches(PLACE).count(), 1);
+        assert!(!page.contains("@STYLE@") && !page.contains("@SCRIPT@"));
+        assert!(!page.contains("innerHTML") && !page.contains("http://") && !page.contains("https://"));
     }
 }

@@ -7,6 +7,7 @@
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
 use crate::doubt::Doubt;
+use crate::format::json::fidelity;
 use crate::format::{Event, Reporter, Verdict};
 use crate::model::{Actor, AllocationInfo, Breach, Finding, GateStatus, Side};
 use detect::state::names::Process;
@@ -35,6 +36,7 @@ struct Row {
     verdict: Verdict,
     process: Arc<Process>,
     count: u64,
+    fidelity: Arc<str>,
 }
 
 impl Row {
@@ -137,6 +139,7 @@ const REST: &[(&str, Column<Row>)] = &[
     ("doubts", Text(|r| r.race().and_then(|f| some(&doubts(&f.doubts, |doubt| vec![doubt.sentence()]))))),
     ("settle", Text(|r| r.race().and_then(|f| some(&doubts(&f.doubts, |doubt| doubt.settle.clone()))))),
     ("rule_text", Text(|r| r.breach().and_then(|b| some(&b.text)))),
+    ("fidelity", Text(|r| some(&r.fidelity))),
 ];
 
 /// Picks a side.
@@ -222,6 +225,8 @@ pub struct Parquet {
     kept: Vec<(Subject, Verdict)>,
     processes: Vec<Arc<Process>>,
     causes: Vec<Arc<RootCause>>,
+    /// Of the whole run; see [`fidelity`].
+    fidelity: Arc<str>,
 }
 
 impl Reporter for Parquet {
@@ -229,6 +234,7 @@ impl Reporter for Parquet {
         match event {
             Event::Begin(report) => {
                 self.processes = report.processes.iter().cloned().map(Arc::new).collect();
+                self.fidelity = fidelity::line(&report.coverage).into();
                 self.causes = report.causes.iter().cloned().map(Arc::new).collect();
             }
             Event::Finding(f, verdict) => {
@@ -250,7 +256,8 @@ impl Reporter for Parquet {
             for (index, count) in processes.iter().zip(occurrences) {
                 let Some(process) = self.processes.get(*index as usize) else { continue };
                 let (about, process) = (about.clone(), Arc::clone(process));
-                rows.push(Row { about, verdict: *verdict, process, count: *count });
+                let fidelity = Arc::clone(&self.fidelity);
+                rows.push(Row { about, verdict: *verdict, process, count: *count, fidelity });
             }
         }
         write(&rows).unwrap_or_else(|error| {

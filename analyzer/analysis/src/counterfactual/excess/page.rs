@@ -5,7 +5,7 @@
 
 use crate::counterfactual::excess::listing::{Listed, Listing, SyncVerdict};
 use crate::counterfactual::excess::text::{DEPENDENTS, dependent, heading};
-use report::format::html::made;
+use report::format::html::{made, with_shared};
 use std::fmt::Write as _;
 
 /// What stands before the listings, in the design of the report (`html.page`).
@@ -17,7 +17,7 @@ const MADE: &str = "@MADE@";
 
 /// All of it.
 pub fn page(all: &[Listing]) -> String {
-    let mut out = HEAD.replace(MADE, &made());
+    let mut out = with_shared(HEAD).replace(MADE, &made());
     for listing in all {
         let _ = writeln!(out, "<h2>{} (PID {})</h2>", escaped(&listing.process), listing.pid);
         let summary = crate::counterfactual::excess::text::text(std::slice::from_ref(listing));
@@ -43,7 +43,7 @@ pub fn page(all: &[Listing]) -> String {
             out.push_str("</ul>\n");
         }
     }
-    out + TAIL
+    out + &with_shared(TAIL)
 }
 
 fn row(out: &mut String, number: usize, site: &Listed) {

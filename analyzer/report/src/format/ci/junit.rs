@@ -7,6 +7,7 @@
 
 use crate::call_site::site;
 use crate::cause::RootCause;
+use crate::format::json::fidelity;
 use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::model::{Breach, Finding, GateStatus, Report};
 use crate::program::{Checked, Program};
@@ -133,6 +134,7 @@ impl Junit {
         } else if self.suite.failures == 0 {
             self.case(ALL, TestCaseStatus::success());
         }
+        self.suite.add_property(Property::new("fidelity", fidelity::line(&report.coverage)));
         self.suite.set_system_out(format!(
             "{}{}{}",
             closing::trial(report),

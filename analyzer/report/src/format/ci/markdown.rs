@@ -8,6 +8,7 @@
 use super::workspace::Workspace;
 use crate::call_site::{site, site_frame};
 use crate::format::finding_pages;
+use crate::format::json::fidelity;
 use crate::format::short;
 use crate::format::{Event, Reporter, Verdict, closing};
 use crate::model::{Breach, Finding, Report};
@@ -121,6 +122,7 @@ impl Markdown {
             let address = address.map_or_else(String::new, |address| format!(" ([page]({address}))"));
             let _ = writeln!(self.out, "More: `{command}`{address}\n");
         }
+        let _ = writeln!(self.out, "Fidelity: {}\n", escaped(&fidelity::line(&report.coverage)));
         let trial = closing::trial(report);
         let text = format!("{trial}{coverage}");
         let _ = write!(self.out, "<details><summary>Coverage</summary>\n\n{}\n</details>\n", fenced(text.trim_end()));

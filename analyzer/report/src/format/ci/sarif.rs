@@ -9,6 +9,7 @@ use super::workspace::Workspace;
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
 use crate::format::finding_pages::{Documentation, page};
+use crate::format::json::fidelity;
 use crate::format::{Event, Reporter, Verdict, closing, text};
 use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
@@ -365,6 +366,7 @@ impl Sarif {
                 "toolExecutionNotifications": notes,
             }],
             "results": std::mem::take(&mut self.results),
+            "properties": { "fidelity": fidelity::value(&report.coverage) },
         });
         if report.judgement.absent.is_some() {
             let results = run["results"].as_array_mut();

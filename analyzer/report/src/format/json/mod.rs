@@ -40,7 +40,11 @@
 //!                         indirect_gap { reason, at } or null },
 //!             inexact[] { reason, launches, kernels[] }   (unknown extents, most launches first),
 //!             memory_ops, host_touches, graph_launches,
-//!             not_modelled {name: count}, unobserved {name: count}, ... }
+//!             not_modelled {name: count}, unobserved {name: count},
+//!             fidelity { line, code { ptx, machine_code, unread }, simulated_as[],
+//!                        stand_ins {library: calls}, refused[],
+//!                        not_understood { launches, calls } },
+//!             ... }
 //! hints[]   { kind, text, count, pid, stack[], other[] }    (empty without --hints)
 //! processes[] { pid, parent, exe, args[], driver, trace (of several files: which),
 //!               program (of a hunt: which) }
@@ -54,6 +58,7 @@
 //! `--pedantic` all. A finding's `processes` are indices into `processes[]`; `occurrences` counts
 //! by process.
 
+pub(crate) mod fidelity;
 mod finding;
 
 use finding::breach;
@@ -199,6 +204,7 @@ fn whole(report: &Report, shown: Vec<Value>, aside: Vec<Value>) -> Value {
             "partial": c.partial,
             "gaps": c.gaps,
             "not_simulated": c.not_simulated,
+            "fidelity": fidelity::value(c),
         },
         "hints": report.hints.iter().map(hint).collect::<Vec<_>>(),
         "faults": report.faults.iter().map(fault).collect::<Vec<_>>(),
