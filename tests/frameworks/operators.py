@@ -259,7 +259,9 @@ class Running:
         refused = []
         if os.path.exists(self.status):
             with open(self.status, encoding="utf-8", errors="replace") as file:
-                refused = list(dict.fromkeys(line.strip() for line in file if line.strip()))
+                # Which code ran is told there, too.
+                lines = (line.strip() for line in file if not line.startswith("ran: "))
+                refused = list(dict.fromkeys(line for line in lines if line))
         if refused and told["forward"] in ("error", "wrong", "died", "late", "near", "ok"):
             told.update(forward="refused", refused=refused)
         told.update(name=self.name, dtype=self.dtype, seconds=round(time.monotonic() - self.begin, 2))
