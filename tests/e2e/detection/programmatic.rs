@@ -195,6 +195,8 @@ fn of_handed(wait: &str, how: &str, mended: bool, is_machine_code: bool) -> Opti
         _ => true,
     };
     match (wait, how) {
+        // The other blocks of a cluster never wait, and which block is which is followed.
+        (_, "cluster") if !mended && wait != "loop" => Some("certain"),
         // What threads poll is not followed, and neither is a branch within a branch.
         (_, "flag") => Some("likely"),
         ("data", "syncwarp") => Some("likely"),
