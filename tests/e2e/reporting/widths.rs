@@ -74,7 +74,7 @@ fn a_report_and_a_list_of_synchronisations_fit_them_too() {
     assert!(matches!(ended.code(), Some(0 | 66)), "{}", ended.err);
     // A page that is too wide, or the test would prove nothing.
     let wide = "<!doctype html><header>h</header><article id=a style='margin-top:4000px'>a</article>\
-        <p style='width:1400px'>wide</p><style>header { position: sticky; top: 0; height: 90px }</style>";
+        <p style='width:1400px;margin-bottom:4000px'>wide</p><style>header { position: sticky; top: 0; height: 90px }</style>";
     std::fs::write(folder.join("wide.html"), wide).expect("written");
     let told = looked(&browser, &folder, &["report.html", "excess.html", "wide.html"]);
     for one in each(&told) {
