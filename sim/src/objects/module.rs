@@ -308,13 +308,17 @@ fn machine_facts(module: &MachineModule, kernel: &MachineKernel) -> FunctionLimi
     // Three factors of 32 bits do not fit 64 bits.
     let product = |block: [u32; 3]| block.iter().fold(1_u64, |all, &n| all.saturating_mul(u64::from(n)));
     let threads = kernel.max_threads.map_or(1024, product);
+    // From 9.0 on each section of shared memory begins with what is reserved for the system. The
+    // driver does not count it as the kernel's (measured: H200, driver 580).
+    let reserved = if module.arch.sm >= 90 { 1024 } else { 0 };
+    let shared = kernel.shared.saturating_sub(reserved);
     FunctionLimits {
-        shared: kernel.shared,
+        shared,
         constant: module.constant_bytes() as u32,
         max_threads: threads.clamp(1, 1024) as u32,
         ptx: u32::from(module.arch.sm),
         cluster: kernel.cluster.unwrap_or([0; 3]),
-        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(kernel.shared)),
+        max_dynamic: AtomicU32::new((48u32 << 10).saturating_sub(shared)),
         carveout: AtomicU32::new(u32::MAX),
         non_portable: AtomicU32::new(0),
     }

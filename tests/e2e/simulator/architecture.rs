@@ -149,3 +149,19 @@ fn blocks_of_a_cluster_share_memory() {
         }
     }
 }
+
+/// The answers of an H200 (driver 580), whichever code runs: machine code for 9.0 has a section of
+/// shared memory that begins with what is reserved for the system.
+#[test]
+fn shared_memory_has_a_devices_limits_in_both_codes() {
+    let Some(program) = built("shared_limits", "sm_90") else { return };
+    for code in ["90:code=ptx", "90:code=sass"] {
+        let ended = sim(&program, code, &[]);
+        assert_eq!(ended.code(), Some(0), "{code}: {}", ended.err);
+        let lines: Vec<&str> = ended.out.lines().collect();
+        let most = "231424 232192 232193 232448 -1";
+        assert_eq!(lines[0], format!("none: 0, dynamic 49152: {most}"), "{code}");
+        assert_eq!(lines[1], "some: 256, dynamic 48896: 231424 232192 -1 -1 -1", "{code}");
+        assert_eq!(lines[2], format!("alone: 0, dynamic 49152: {most}"), "{code}");
+    }
+}
