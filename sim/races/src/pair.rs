@@ -314,7 +314,10 @@ impl Group<'_> {
         let named = |known: &Arc<Known>| known.names_threads(before.block, before.lanes, before.epoch);
         let plain = |access: &Access| !access.is(Access::STRONG);
         let same_warp = !before.is_wide() && (before.block, before.warp) == (now.block, now.warp);
-        let copies = before.is(Access::COPY | Access::BULK) || now.is(Access::COPY | Access::BULK);
+        // In machine code nothing shows that the lanes which copy a map meet (`.sync.aligned`).
+        let reads_map_in_machine_code = self.map && self.object;
+        let copies =
+            before.is(Access::COPY | Access::BULK) || now.is(Access::COPY | Access::BULK) && !reads_map_in_machine_code;
         let proxies_write = now.is(Access::BULK)
             && now.is(Access::WRITE)
             // What a reduction adds to has to be known.
