@@ -194,6 +194,21 @@ fn a_map_is_read_behind_a_release_and_an_acquire_of_its_proxy() {
     assert!(unordered.surest().is_some_and(|(grade, remedy)| grade == Certain && remedy != Remedy::MapFence));
 }
 
+/// Machine code does not show that the lanes which copy a map meet: one warp is never `certain`.
+/// Of another warp nothing vouches for it.
+#[test]
+fn in_machine_code_the_lanes_that_copy_a_map_may_have_met() {
+    let read_after = |writer: u32| {
+        let mut s = Script::of_machine_code(1, 64);
+        s.executing = Some(u32::MAX);
+        s.write((0, writer), 256);
+        s.reads_map((0, 0), 8, 256);
+        s.surest().map(|(grade, _)| grade)
+    };
+    assert!(read_after(3).is_none_or(|grade| grade == Grade::Possible), "{:?}", read_after(3));
+    assert_eq!(read_after(40), Some(Certain));
+}
+
 #[test]
 fn a_map_lives_until_its_copies_are_done() {
     let run = |waits: bool| {

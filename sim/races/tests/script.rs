@@ -31,7 +31,16 @@ impl Script {
 
     /// With clusters of so many blocks.
     pub fn clustered(blocks: u32, threads: u32, cluster: u32) -> Script {
-        let detector = Detector::new(Reading::default());
+        Script::read_as(Reading::default(), blocks, threads, cluster)
+    }
+
+    /// Of kernels in machine code.
+    pub fn of_machine_code(blocks: u32, threads: u32) -> Script {
+        Script::read_as(Reading { machine: true, ..Reading::default() }, blocks, threads, 1)
+    }
+
+    fn read_as(reading: Reading, blocks: u32, threads: u32, cluster: u32) -> Script {
+        let detector = Detector::new(reading);
         for block in 0..blocks {
             detector.block_starts(block, threads, block / cluster * cluster);
         }
