@@ -36,7 +36,7 @@ impl Script {
 
     /// Of kernels in machine code.
     pub fn of_machine_code(blocks: u32, threads: u32) -> Script {
-        Script::read_as(Reading { machine: true, ..Reading::default() }, blocks, threads, 1)
+        Script::read_as(Reading { machine: true }, blocks, threads, 1)
     }
 
     fn read_as(reading: Reading, blocks: u32, threads: u32, cluster: u32) -> Script {
