@@ -177,7 +177,8 @@ __device__ __forceinline__ void fill(void* s, const char* g, int n, u64* b) {
         :: "r"(at(s)), "l"(g), "r"(n), "r"(at(b)) : "memory");
 }
 // W: 0 is mended, and so is 1, which has a product under way and hands the stage before back; 2
-// hands back the stage of the product that is under way; in 3 the second warp group hands none back.
+// hands back the stage of the product that is under way; in 3 the second warp group hands
+// none back.
 template <int W> __device__ void ring(const char* in, float* out) {
     __shared__ __align__(128) char stages[2][2304];
     __shared__ u64 full[2], empty[2];

@@ -11,6 +11,7 @@ use trace::{EventId, Op};
 use super::recall::recall;
 use crate::ids::contexts::{context_id, current_context};
 use crate::ids::destroyed::handle_destroyed;
+use crate::log::core::Core;
 use crate::observe::Cx;
 use crate::runtime::handle_cache::{self, Remembered};
 use crate::runtime::thread_state;
@@ -41,11 +42,8 @@ pub fn event_id(cx: &mut Cx<'_>, handle: CUevent) -> EventId {
 #[unsafe(link_section = "streamsan_hot")]
 pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
     let Some(core) = cx.core() else { return EventId::NONE };
-    let context = current_context();
-    let context = context_id(cx, context);
-    let event = EventId(core.handles.next.event.take());
     let key = handle.0 as u64;
-    cx.log(&Op::EventCreate { event, context, flags, handle: key });
+    let event = new_event(cx, core, key, flags);
     if core.handles.events.insert(key, event).is_some() {
         handle_cache::invalidate(Remembered::Events, key);
     }
@@ -57,11 +55,16 @@ pub fn define_event(cx: &mut Cx<'_>, handle: CUevent, flags: u32) -> EventId {
 
 /// An event that is nobody's: it stands for order that a library makes.
 pub fn unnamed_event(cx: &mut Cx<'_>) -> EventId {
-    let Some(core) = cx.core() else { return EventId::NONE };
+    cx.core().map_or(EventId::NONE, |core| new_event(cx, core, 0, CU_EVENT_DISABLE_TIMING))
+}
+
+/// Logs a new event of the current context.
+#[inline(always)]
+fn new_event(cx: &mut Cx<'_>, core: &Core, handle: u64, flags: u32) -> EventId {
     let context = current_context();
     let context = context_id(cx, context);
     let event = EventId(core.handles.next.event.take());
-    cx.log(&Op::EventCreate { event, context, flags: CU_EVENT_DISABLE_TIMING, handle: 0 });
+    cx.log(&Op::EventCreate { event, context, flags, handle });
     event
 }
 
