@@ -83,9 +83,10 @@ impl Door {
 /// A number of 128 bits that nobody can guess.
 fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
+    // By number: packages link with a C library that is older than the function.
     // SAFETY: the buffer has room for its length.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got != bytes.len() as isize {
+    let got = unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) };
+    if usize::try_from(got) != Ok(bytes.len()) {
         return Err(io::Error::last_os_error());
     }
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

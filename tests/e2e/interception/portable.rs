@@ -1,4 +1,5 @@
-//! The shim loads where old C libraries are: nothing in it needs a function that glibc 2.17 lacks.
+//! The shim and the command load where old C libraries are: nothing in them needs a function that glibc
+//! 2.17 lacks.
 //!
 //! The build of the tests links with this machine's C library, which gives functions of old the
 //! versions of today. What decides is whether a function *has* an older version;
@@ -49,7 +50,7 @@ fn symbols(path: &Path) -> Vec<Symbol> {
 }
 
 #[test]
-fn the_shim_needs_no_function_younger_than_the_promised_c_library() {
+fn the_product_needs_no_function_younger_than_the_promised_c_library() {
     let libc: Vec<&str> =
         vec!["libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6", "ld-linux-x86-64.so.2"];
     let folder = ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"]
@@ -66,7 +67,9 @@ fn the_shim_needs_no_function_younger_than_the_promised_c_library() {
         }
     }
     assert!(oldest["memcpy"] <= (2, 14) && oldest["memfd_create"] == (2, 27), "the library tells its versions");
-    for name in ["libstreamsan.so", "libstreamsan_threads.so", "libstreamsan_host.so", "libstreamsan_mpi.so"] {
+    let product =
+        ["streamsan", "libstreamsan.so", "libstreamsan_threads.so", "libstreamsan_host.so", "libstreamsan_mpi.so"];
+    for name in product {
         let needed = symbols(&product::bin().join(name));
         assert!(needed.iter().any(|s| !s.defined && ["memcpy", "dlsym"].contains(&&*s.name)), "{name}");
         let young: BTreeSet<&str> = needed
