@@ -128,7 +128,9 @@ fn few_threads_are_followed_on_a_cycle_with_two_ways_in() {
     }
     // Not where the way, or the number, is data.
     assert_eq!(told("mov.u32 %r4, 1;", "ld.global.u32 %r4, [%d1];", 4), None);
-    assert_eq!(told("mov.u32 %r4, 1;", "ld.global.u32 %r1, [%d1];", 4), None);
+    assert_eq!(told("mov.u32 %r4, 1;", "ld.global.u32 %r1, [%d1]; add.u32 %r4, %r4, 1;", 4), None);
+    // Here the way is data, and all ways lead to the same words.
+    assert_eq!(told("mov.u32 %r4, 1;", "ld.global.u32 %r1, [%d1];", 4), Some(BTreeSet::from([4, 4100])));
 }
 
 #[test]
