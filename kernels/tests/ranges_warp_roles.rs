@@ -30,7 +30,7 @@ fn told(image: &CodeImage, kernel: &str, grid: u32, block: u32, words: &[u64]) -
         let Extent::Bounded { lo, dims, width, exact: true, .. } = &a.extent else { return None };
         let mut all: Vec<u64> = (*lo as u64..*lo as u64 + u64::from(*width)).step_by(4).collect();
         for d in dims {
-            let steps = (0..d.count).map(|k| k * d.stride as u64);
+            let steps = (0..d.count).map(|k| k * d.stride);
             all = steps.flat_map(|step| all.iter().map(move |at| at + step)).collect();
         }
         places.extend(all.into_iter().map(|at| at / 4));
