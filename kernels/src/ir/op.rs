@@ -75,11 +75,14 @@ pub enum Op {
     Mad,
     /// **half** d0 = s0 * s1 + s2 + carry s3.
     MadX,
-    /// 64-bit d0 (or d0:d1 in 32-bit variables) = s0 * s1 + s2, s0 and s1 32 bit, s2 64 bit.
+    /// 64-bit d0 (or d0:d1 in 32-bit variables) = s0 * s1 + s2, s0 and s1 32 bit, s2 64 bit; behind
+    /// a 64-bit d0, d1 (optional) = carry-out.
     MadWide {
         /// Sign-extend s0, s1.
         signed: bool,
     },
+    /// **half** The same of unsigned numbers, plus carry s3.
+    MadWideX,
     /// d0 = high half of s0 * s1 + s2, where s2 has twice the width of d0 (64-bit factors: only a
     /// zero s2 is modelled).
     MulHi {

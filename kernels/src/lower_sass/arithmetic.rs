@@ -213,7 +213,20 @@ fn product(lower: &mut Lower<'_>, i: &MachineInst) -> bool {
         S::Imad { kind: MulKind::Low, x, .. } => imad(lower, i, x, d0, Lower::pred_var(i.pdst[0])),
         S::Imad { kind: MulKind::Wide, signed, x: false } => {
             let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2)];
-            lower.emit64(i, Op::MadWide { signed }, &s);
+            let p0 = Lower::pred_var(i.pdst[0]);
+            if p0 == Var::NONE {
+                lower.emit64(i, Op::MadWide { signed }, &s);
+            } else {
+                let (whole, carry) = (lower.f.var(Class::W64), lower.f.var(Class::Pred));
+                lower.emit_always(i, Op::MadWide { signed }, &s, &[whole, carry]);
+                let d = [d0, lower.dst(i, 1)];
+                lower.emit(i, Op::Unpack, &[SrcOperand::var(whole)], &d);
+                lower.emit(i, Op::Mov, &[SrcOperand::var(carry)], &[p0]);
+            }
+        }
+        S::Imad { kind: MulKind::Wide, signed: false, x: true } => {
+            let s = [lower.arg(i, 0), lower.arg(i, 1), lower.arg64(i, 2), Lower::pred(i.psrc[0])];
+            lower.emit64(i, Op::MadWideX, &s);
             preds_unknown(lower, i);
         }
         S::Imad { kind: MulKind::High, signed, x: false } => {

@@ -2,7 +2,7 @@
 //!
 //! Owns the shape of the function. BSYNC falls through and BSSY adds no edge, because reconvergence
 //! does not change which path a thread takes. Branches that depend on divergence alone (`.DIV`,
-//! `.CONV`) may go either way.
+//! `.CONV`) may go either way, unless both ways compute the same.
 
 use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError, jump_tables, made_maps};
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
@@ -20,6 +20,9 @@ const MAX_COPIES: u32 = 32;
 
 /// Called places that are looked at for returns.
 const MAX_JUMPS: usize = 64;
+
+/// Instructions of a copy for lanes that are apart.
+const MAX_COPIED: usize = 256;
 
 /// A chain of return addresses, innermost last.
 type Context = Vec<usize>;
@@ -53,6 +56,29 @@ impl Work {
 /// A branch that may go either way, whatever its condition.
 fn undecided(i: &MachineInst) -> bool {
     matches!(i.op, sass::Opcode::Bra { mode: BraMode::Div | BraMode::Conv }) || !i.src.is_empty()
+}
+
+/// Whether a branch leads lanes that are apart to a copy of what stands behind it. There they wait
+/// for each other at each shuffle, vote or election (`WARPSYNC.COLLECTIVE`), and come back behind
+/// the code that was copied. Both ways compute the same, so all may be taken to fall through.
+fn leads_to_copy(lower: &Lower<'_>, i: &MachineInst, at: usize) -> bool {
+    let (insts, sass::Opcode::Bra { mode: BraMode::Div }) = (lower.code.insts, i.op) else { return false };
+    let Some(copy) = lower.code.target(i) else { return false };
+    let mut collective = false;
+    for k in copy..insts.len().min(copy + MAX_COPIED) {
+        let i = &insts[k];
+        match i.flow() {
+            Flow::Next => collective |= matches!(i.op, sass::Opcode::Warpsync { collective: true, .. }),
+            Flow::Branch(_) if !i.is_conditional() && !undecided(i) => {
+                let behind = |back: usize| back > at && back - at <= MAX_COPIED;
+                let Some(back) = lower.code.target(i).filter(|back| collective && behind(*back)) else { return false };
+                let is_plain = |i: &MachineInst| i.flow() == Flow::Next && i.mem.is_empty();
+                return insts[at + 1..back].iter().all(is_plain) && insts[copy..k].iter().all(is_plain);
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Where an indirect branch may go: its table, or every place that nothing falls into.
@@ -308,6 +334,9 @@ fn terminator(lower: &mut Lower<'_>, i: &MachineInst, k: usize, ctx: &Context, w
                 let fall = if cond.is_imm(1) { None } else { next(lower, work) };
                 return branch(cond, None, fall);
             };
+            if leads_to_copy(lower, i, k) {
+                return next(lower, work).map_or(Term::Exit, Term::Jump);
+            }
             let undecided = undecided(i);
             let fall = if cond.is_imm(1) && !undecided { None } else { next(lower, work) };
             let taken = work.id(lower, ctx, t);

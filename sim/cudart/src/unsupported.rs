@@ -94,7 +94,7 @@ refused! { missing:
     cudaSetDoubleForHost cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_ptsz
     cudaSignalExternalSemaphoresAsync_v2 cudaSignalExternalSemaphoresAsync_v2_ptsz cudaStreamBeginRecaptureToGraph
     cudaStreamBeginRecaptureToGraph_ptsz
-    cudaStreamUpdateCaptureDependencies_v2 cudaStreamUpdateCaptureDependencies_v2_ptsz cudaSubgridCreate
+    cudaSubgridCreate
     cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate cudaThreadExit cudaThreadGetCacheConfig cudaThreadGetLimit
     cudaThreadSetCacheConfig cudaThreadSetLimit cudaThreadSynchronize cudaUnbindTexture cudaVDPAUSetVDPAUDevice
     cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz cudaWaitExternalSemaphoresAsync_v2

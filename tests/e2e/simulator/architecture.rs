@@ -93,6 +93,7 @@ fn edges_keep_their_ports() {
     let (Some(old), Some(new)) = (built("edges", "sm_80"), built("edges", "sm_90")) else { return };
     for (how, port) in [
         ("capture", 1),
+        ("update", 1),
         ("event", 1),
         ("completion", 2),
         ("dependencies", 1),

@@ -1,7 +1,8 @@
 // Two kernels of one graph with an edge between them that may let the second begin before the first
 // is over, made in each way that there is:
-//   edges capture|event|completion|dependencies|launch_order|node|clone|plain [waits]
-// `waits`: the second kernel waits for the first before it reads. `plain` has an edge without data.
+//   edges capture|update|event|completion|dependencies|launch_order|node|clone|plain [waits]
+// `waits`: the second kernel waits for the first before it reads. `plain` has an edge without data. Who asks for the
+// neighbours of a node without room for the edges' data is refused where that would lose some.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,23 @@ int main(int argc, char **argv) {
         attribute.val.programmaticStreamSerializationAllowed = 1;
         CHECK(cudaLaunchKernelEx(&config, second, (const int *)x, y, n));
         CHECK(cudaStreamEndCapture(a, &graph));
+    } else if (is("update")) {
+        CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));
+        fill<<<n / 256, 256, 0, a>>>(x, n);
+        cudaStreamCaptureStatus status;
+        unsigned long long id;
+        const cudaGraphNode_t *behind;
+        const cudaGraphEdgeData *pending;
+        size_t count;
+        CHECK(cudaStreamGetCaptureInfo(a, &status, &id, &graph, &behind, &pending, &count));
+        cudaGraphNode_t before = behind[0];
+        cudaGraphEdgeData edge = {};
+        edge.type = cudaGraphDependencyTypeProgrammatic, edge.from_port = cudaGraphKernelNodePortProgrammatic;
+        CHECK(cudaStreamUpdateCaptureDependencies(a, &before, &edge, 1, cudaStreamSetCaptureDependencies));
+        CHECK(cudaStreamGetCaptureInfo(a, &status, &id, &graph, &behind, &pending, &count));
+        if (count != 1 || !pending || pending[0].from_port != edge.from_port) printf("the pending edge has no port\n");
+        second<<<n / 256, 256, 0, a>>>(x, y, n);
+        CHECK(cudaStreamEndCapture(a, &graph));
     } else if (is("event") || is("completion")) {
         CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));
         if (is("event")) {
@@ -110,6 +128,16 @@ int main(int argc, char **argv) {
     cudaGraphEdgeData data[4];
     CHECK(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
     CHECK(cudaGraphGetEdges(graph, from, to, data, &edges));
+    cudaGraphNode_t neighbours[2];
+    cudaError_t loses = data[0].from_port ? cudaErrorLossyQuery : cudaSuccess;
+    for (bool before : {true, false}) {
+        size_t some = 2, all = 2;
+        cudaGraphEdgeData of[2];
+        auto ask = before ? cudaGraphNodeGetDependencies : cudaGraphNodeGetDependentNodes;
+        if (ask(before ? to[0] : from[0], neighbours, nullptr, &some) != loses) printf("a lossy question is answered\n");
+        CHECK(ask(before ? to[0] : from[0], neighbours, of, &all));
+        if (all != 1 || of[0].from_port != data[0].from_port) printf("a neighbour's edge has another port\n");
+    }
     cudaGraphExec_t exec;
     CHECK(cudaGraphInstantiate(&exec, graph, 0));
     CHECK(cudaGraphLaunch(exec, a));

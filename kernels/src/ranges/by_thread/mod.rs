@@ -88,7 +88,7 @@ impl Analysis {
     ) -> Option<(EvaluatedAccesses<Extent>, Vec<LaunchInput>)> {
         let count = |n: &[u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
         let threads = count(&launch.grid).checked_mul(count(&launch.block)).filter(|n| *n <= MAX_THREADS)?;
-        if threads == 0 || self.cfg.irreducible {
+        if threads == 0 {
             return None;
         }
         let (wanted, tiles) = (self.wanted(found), self.wanted_tiles(found));
@@ -122,8 +122,11 @@ impl Analysis {
             if own.iter().any(|k| touched.lost.contains(k) && self.may_belong(*k, group)) {
                 continue;
             }
+            // (Tiles were replaced above.)
             let covers = |e: &Entry| {
-                (e.0, e.1.early) == (group.0, group.2) && group.1.is_none_or(|base| self.whole(e.1.base) == base)
+                e.1.tiles.is_none()
+                    && (e.0, e.1.early) == (group.0, group.2)
+                    && group.1.is_none_or(|base| self.whole(e.1.base) == base)
             };
             let before = bytes(found.iter().filter(|e| covers(e)));
             let is_better = |new: &Vec<Entry>| before.is_none_or(|b| bytes(new.iter()).is_some_and(|n| n <= b));

@@ -38,7 +38,7 @@ const MAX_NODES: u32 = 400;
 
 impl Plan {
     pub(crate) fn new(g: &Graph, cfg: &Cfg) -> Plan {
-        let once = |b: BlockId| cfg.loops.iter().all(|l| !l.members[b.0 as usize]);
+        let once = |b: BlockId| !cfg.in_irreducible[b.0 as usize] && cfg.loops.iter().all(|l| !l.members[b.0 as usize]);
         let mut reach: Vec<Option<Reach>> = vec![None; g.nodes.len()];
         for k in 0..g.nodes.len() as u32 {
             let mut work = vec![NodeId(k)];

@@ -10,6 +10,8 @@
 //! order, so all that come to the instruction from outside of loops are there. Of values that
 //! change in a loop the threads may be in different iterations: they count only where the whole
 //! warp is at the block. A value that all threads of a warp have alike is what any of them gets.
+//! On a cycle with two ways in, threads may meet elsewhere than on hardware: there a warp decides
+//! only as a whole.
 
 use super::lane_classes::{LANES, Mask};
 use super::lane_value::{LaneValue, NUMBER, Tags, UNKNOWN};
@@ -50,15 +52,19 @@ impl ThreadLanes<'_> {
     }
 
     /// What the warps decide whose lanes are at a block. (All that take part are: they are
-    /// converged there. Of them the first is elected: measured on an H200.)
-    pub(super) fn decided(&mut self, decision: WarpDecision, mask: &Mask) -> LaneValue {
+    /// converged there. Of them the first is elected: measured on an H200.) `as_whole`: only warps
+    /// of which all lanes are there.
+    pub(super) fn decided(&mut self, decision: WarpDecision, mask: &Mask, as_whole: bool) -> LaneValue {
         let asked = decision.asks();
         if let Some(p) = asked {
             self.get(p);
         }
         let mut tags = Box::new([UNKNOWN; LANES]);
         let mut numbers = [0; LANES];
-        for (warp, _) in self.warps() {
+        for (warp, is_whole) in self.warps() {
+            if as_whole && !(is_whole && warp.clone().all(|lane| has(mask, lane))) {
+                continue;
+            }
             let here = || warp.clone().filter(|lane| has(mask, *lane));
             let answer = |lane: usize| {
                 let value = self.operand(asked?);

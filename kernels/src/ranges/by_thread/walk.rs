@@ -195,7 +195,7 @@ impl<'a> Walk<'a> {
         // (A node is made after those it is made of.)
         made.sort_unstable_by_key(|m| m.0);
         for (n, decision) in made {
-            let value = self.lanes.decided(decision, mask);
+            let value = self.lanes.decided(decision, mask, self.analysis.cfg.in_irreducible[b.0 as usize]);
             self.lanes.assign(n, mask, &value);
             self.lanes.joined();
         }
@@ -240,7 +240,10 @@ impl<'a> Walk<'a> {
         let region = self.region(from);
         for b in &region.blocks {
             for at in 0..self.joins[b.0 as usize].len() {
-                self.lanes.forget(self.joins[b.0 as usize][at], mask);
+                let join = self.joins[b.0 as usize][at];
+                if !self.stays(join, from, &region) {
+                    self.lanes.forget(join, mask);
+                }
             }
         }
         self.lanes.joined();
@@ -286,6 +289,17 @@ impl<'a> Walk<'a> {
         }
         self.lanes.joined();
         self.wait(end, mask);
+    }
+
+    /// Whether a join keeps its value on all ways from a block through a region: each brings the
+    /// join itself, as a loop does that only waits.
+    fn stays(&self, join: NodeId, from: BlockId, region: &Region) -> bool {
+        let (g, cfg) = (self.lanes.g, &self.analysis.cfg);
+        let mut ways = cfg.preds[g.node(join).home.0 as usize]
+            .iter()
+            .filter(|p| **p == from || region.blocks.contains(p))
+            .peekable();
+        ways.peek().is_some() && ways.all(|way| arm(g, join, *way) == Some(join))
     }
 
     /// The blocks that lanes may go through from one block to another, and which lanes: tests in

@@ -1,41 +1,68 @@
-//! Permutations of bytes of which only the low ones are looked at.
+//! Words of which only some bits are looked at.
 //!
 //! Owns one pass over the finished graph. Compilers keep a variable of 8 or 16 bits in the low
 //! bytes of a register, and leave in the high ones what was there before (`PRMT R, x, 0x7610, R`).
 //! Carried round a loop, the whole word is anything, though whoever reads it masks it first. Such a
-//! permutation is replaced by the word whose low bytes it takes.
+//! permutation is replaced by the word whose low bytes it takes. They also put predicates by in
+//! bits of a register that nothing was written to before (`R & ~4`, then `R | 4` under a
+//! predicate): a bitwise function whose bits of interest are the same whatever its operands are is
+//! replaced by these.
 //!
 //! # Why it is sound
 //!
-//! The low bits of a sum, a product, a bitwise function, a choice or a join follow from as many low
-//! bits of its operands. So it is found out, from those who read a node back to its operands, how
-//! many low bits of it can make any difference. A word that agrees in these stands for it.
+//! The low bits of a sum or a product follow from as many low bits of its operands, and each bit of
+//! a bitwise function, a choice or a join from the same bit of them. So it is found out, from those
+//! who read a node back to its operands, which bits of it can make any difference. A word that
+//! agrees in these stands for it.
 
-use super::node::{Graph, Kind, NodeId, Target, WarpDecision};
+use super::node::{Graph, Kind, Node, NodeId, Target, WarpDecision, Width};
 use smallvec::SmallVec;
 
 /// All bits of a node.
-const ALL: u8 = 64;
+const ALL: u64 = u64::MAX;
 
-type Demands = SmallVec<[(NodeId, u8); 4]>;
+type Demands = SmallVec<[(NodeId, u64); 4]>;
 
-/// Replaces such permutations.
+/// Replaces such words.
 pub(crate) fn replace_partial_words(g: &mut Graph) {
-    let permutes = |k: &Kind| matches!(k, Kind::Prmt(..));
-    if !g.nodes.iter().any(|n| permutes(&n.kind)) {
+    let is_word = |n: &Node| n.width != Width::Pred && matches!(n.kind, Kind::Prmt(..) | Kind::Lop3(..));
+    if !g.nodes.iter().any(is_word) {
         return;
     }
-    let low = demanded(g);
-    for (k, bits) in low.into_iter().enumerate() {
-        let Kind::Prmt(x, selector, y) = g.nodes[k].kind else { continue };
-        let Some(from) = sources(g, selector) else { continue };
-        let bytes = usize::from(bits.div_ceil(8)).min(4);
-        let takes = |first: u8| (0..bytes).all(|r| from[r] == first + r as u8);
-        let same = [(0, x), (4, y)].into_iter().find(|s| bytes > 0 && takes(s.0));
-        if let Some((_, word)) = same {
-            g.nodes[k].kind = Kind::Lin(SmallVec::from_slice(&[(word, 1)]), 0);
+    let wanted = demanded(g);
+    for (k, bits) in wanted.into_iter().enumerate().filter(|(_, bits)| *bits != 0) {
+        match g.nodes[k].kind {
+            Kind::Prmt(x, selector, y) => {
+                let Some(from) = sources(g, selector) else { continue };
+                let bytes = byte_count(bits);
+                let takes = |first: u8| (0..bytes).all(|r| from[r] == first + r as u8);
+                if let Some((_, word)) = [(0, x), (4, y)].into_iter().find(|s| takes(s.0)) {
+                    g.nodes[k].kind = Kind::Lin(SmallVec::from_slice(&[(word, 1)]), 0);
+                }
+            }
+            Kind::Lop3(lut, x, y, z) => {
+                let rows = rows(g, [x, y, z]);
+                let may_be = |one: u8| {
+                    let of = rows.iter().enumerate().filter(|(row, _)| lut >> row & 1 == one);
+                    of.fold(0, |bits, row| bits | row.1)
+                };
+                if may_be(0) & may_be(1) & bits == 0 {
+                    g.nodes[k].kind = Kind::Const(may_be(1) & bits);
+                }
+            }
+            _ => {}
         }
     }
+}
+
+/// How many bytes of a word hold some bits, from the lowest byte on.
+fn byte_count(bits: u64) -> usize {
+    ((u64::BITS - bits.leading_zeros()).div_ceil(8) as usize).min(4)
+}
+
+/// All bits up to the highest one.
+fn up_to(bits: u64) -> u64 {
+    ALL.checked_shr(bits.leading_zeros()).unwrap_or(0)
 }
 
 /// Which byte each byte of a permutation takes: 0 to 3 of the first word, 4 to 7 of the second one,
@@ -45,14 +72,14 @@ fn sources(g: &Graph, selector: NodeId) -> Option<[u8; 4]> {
     Some([0, 4, 8, 12].map(|k| (s >> k & 15) as u8))
 }
 
-/// How many low bits of each node make a difference.
-fn demanded(g: &Graph) -> Vec<u8> {
-    let mut low = vec![0; g.nodes.len()];
+/// Which bits of each node make a difference.
+fn demanded(g: &Graph) -> Vec<u64> {
+    let mut wanted = vec![0; g.nodes.len()];
     let mut work: Vec<NodeId> = Vec::new();
-    let mut demand = |n: NodeId, bits: u8, work: &mut Vec<NodeId>| {
-        let before = &mut low[n.0 as usize];
-        if *before < bits {
-            *before = bits;
+    let mut demand = |n: NodeId, bits: u64, work: &mut Vec<NodeId>| {
+        let before = &mut wanted[n.0 as usize];
+        if *before | bits != *before {
+            *before |= bits;
             work.push(n);
         }
         *before
@@ -66,7 +93,7 @@ fn demanded(g: &Graph) -> Vec<u8> {
             demand(operand, bits, &mut work);
         }
     }
-    low
+    wanted
 }
 
 /// What is read by something that is no node.
@@ -92,15 +119,16 @@ fn roots(g: &Graph) -> Vec<NodeId> {
     roots
 }
 
-/// How many low bits of its operands a node needs for as many of its own.
-fn operands(g: &Graph, n: NodeId, bits: u8) -> Demands {
+/// Which bits of its operands a node needs for some of its own.
+fn operands(g: &Graph, n: NodeId, bits: u64) -> Demands {
     let all = || g.operands(n).into_iter().map(|o| (o, ALL)).collect();
     match &g.node(n).kind {
-        Kind::Lin(terms, _) => terms.iter().map(|t| (t.0, bits)).collect(),
-        Kind::Mul(x, y) => Demands::from_slice(&[(*x, bits), (*y, bits)]),
-        Kind::Lo(x) => Demands::from_slice(&[(*x, bits)]),
+        Kind::Lin(terms, _) => terms.iter().map(|t| (t.0, up_to(bits))).collect(),
+        Kind::Mul(x, y) => Demands::from_slice(&[(*x, up_to(bits)), (*y, up_to(bits))]),
+        Kind::Lo(x) => Demands::from_slice(&[(*x, bits & 0xffff_ffff)]),
         Kind::OtherLane(x, from) => Demands::from_slice(&[(*x, bits), (from.lane, ALL), (from.within, ALL)]),
-        Kind::Ext(k, _, x) => Demands::from_slice(&[(*x, bits.min(*k))]),
+        // The sign is one of the bits that are kept.
+        Kind::Ext(k, _, x) => Demands::from_slice(&[(*x, up_to(bits) & !ALL.checked_shl((*k).into()).unwrap_or(0))]),
         Kind::Sel(p, x, y) => Demands::from_slice(&[(*p, ALL), (*x, bits), (*y, bits)]),
         Kind::Phi(arms) => arms.iter().map(|a| (a.1, bits)).collect(),
         Kind::LoopPhi(a, b) => a.iter().chain(b).map(|a| (a.1, bits)).collect(),
@@ -108,8 +136,8 @@ fn operands(g: &Graph, n: NodeId, bits: u8) -> Demands {
         Kind::Prmt(x, selector, y) => {
             let Some(from) = sources(g, *selector) else { return all() };
             let mut needs = Demands::from_slice(&[(*selector, ALL)]);
-            for c in &from[..usize::from(bits.div_ceil(8)).min(4)] {
-                needs.push((if c & 4 == 0 { *x } else { *y }, 8 * (c & 3) + 8));
+            for c in &from[..byte_count(bits)] {
+                needs.push((if c & 4 == 0 { *x } else { *y }, ALL >> (56 - 8 * (c & 3))));
             }
             needs
         }
@@ -117,20 +145,26 @@ fn operands(g: &Graph, n: NodeId, bits: u8) -> Demands {
     }
 }
 
-/// What a bitwise function needs of its operands: not what constants among them mask.
-fn bitwise(g: &Graph, lut: u8, operands: [NodeId; 3], bits: u8) -> Demands {
+/// For each row of a truth table, the bits at which constants among the operands allow it.
+fn rows(g: &Graph, operands: [NodeId; 3]) -> [u64; 8] {
     let known = operands.map(|n| match g.node(n).kind {
         Kind::Const(c) => Some(c),
         _ => None,
     });
-    // Does the operand make a difference at this bit, for some value of those that are not known?
-    let matters = |k: usize, bit: u8| {
-        (0..8usize).any(|row| {
-            let possible = (0..3).all(|o| known[o].is_none_or(|c| c >> bit & 1 == (row >> (2 - o) & 1) as u64));
-            possible && (lut >> row ^ lut >> (row ^ 4 >> k)) & 1 == 1
-        })
+    std::array::from_fn(|row| {
+        let allowed = |o: usize, c: u64| if row >> (2 - o) & 1 == 1 { c } else { !c };
+        (0..3).fold(ALL, |bits, o| bits & known[o].map_or(ALL, |c| allowed(o, c)))
+    })
+}
+
+/// What a bitwise function needs of its operands: not what constants among them mask.
+fn bitwise(g: &Graph, lut: u8, operands: [NodeId; 3], bits: u64) -> Demands {
+    let rows = rows(g, operands);
+    // At which bits does an operand make a difference, for some value of those that are not known?
+    let need = |k: usize| {
+        let matters = |row: usize| (lut >> row ^ lut >> (row ^ 4 >> k)) & 1 == 1;
+        (0..8).filter(|row| matters(*row)).fold(0, |all, row| all | rows[row]) & bits
     };
-    let need = |k: usize| (0..bits).rev().find(|bit| known[k].is_none() && matters(k, *bit)).map_or(0, |bit| bit + 1);
     [0, 1, 2].into_iter().map(|k| (operands[k], need(k))).collect()
 }
 
@@ -138,7 +172,6 @@ fn bitwise(g: &Graph, lut: u8, operands: [NodeId; 3], bits: u8) -> Demands {
 mod tests {
     use super::*;
     use crate::ir::{BlockId, Reason};
-    use crate::ranges::graph::node::{Node, Width};
 
     /// A loop that carries a word round, of which it keeps the high half: the join is node 0, the
     /// permutation node 1. Conditions read it through a mask.
@@ -183,9 +216,42 @@ mod tests {
             let found = bitwise(&g, 0xe2, [NodeId(0), NodeId(1), NodeId(2)], bits);
             (found[0].1, found[2].1)
         };
-        assert_eq!(needs(0x1fe0, 32), (13, 32));
-        assert_eq!(needs(0x1fe0, 8), (8, 5));
-        assert_eq!(needs(0xffff_ffe0, 32), (32, 5));
+        assert_eq!(needs(0x1fe0, 0xffff_ffff), (0x1fe0, 0xffff_e01f));
+        assert_eq!(needs(0x1fe0, 0xff), (0xe0, 0x1f));
+        assert_eq!(needs(0xffff_ffe0, 0xffff_ffff), (0xffff_ffe0, 0x1f));
+    }
+
+    /// `(undefined & keep) | put`, of which some bits are read.
+    fn put_by(keep: u64, put: u64, read: u64) -> [Option<u64>; 2] {
+        let [undefined, kept, word] = [0, 4, 5].map(NodeId);
+        let kinds = vec![
+            Kind::Opaque(Reason::Undefined),
+            Kind::Const(keep),
+            Kind::Const(put),
+            Kind::Const(read),
+            Kind::Lop3(0xc0, undefined, NodeId(1), NodeId(1)),
+            Kind::Lop3(0xfc, kept, NodeId(2), NodeId(2)),
+            Kind::Lop3(0xc0, word, NodeId(3), NodeId(3)),
+        ];
+        let node = |kind| Node { kind, width: Width::W32, home: BlockId(0) };
+        let nodes = kinds.into_iter().map(node).collect();
+        let mut g = Graph { nodes, conds: vec![Some(NodeId(6))], ..Graph::default() };
+        replace_partial_words(&mut g);
+        [kept, word].map(|n| match g.node(n).kind {
+            Kind::Const(c) => Some(c),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn bits_that_are_the_same_whatever_was_there_are_known() {
+        // (What is put into all that is read needs nothing of the word: nobody asks for it.)
+        assert_eq!(put_by(0xffff_fffb, 4, 4), [None, Some(4)]);
+        assert_eq!(put_by(0xffff_fffb, 8, 4), [Some(0), Some(0)]);
+        assert_eq!(put_by(0xffff_fffb, 8, 12), [Some(0), Some(8)]);
+        // Of what was there before, a bit is read.
+        assert_eq!(put_by(0xffff_fffb, 4, 5), [None, None]);
+        assert_eq!(put_by(0xffff_fffb, 8, 2), [None, None]);
     }
 
     #[test]

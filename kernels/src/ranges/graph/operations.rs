@@ -11,6 +11,7 @@ use crate::ir::{
 };
 use crate::ranges::graph::carries::{carry_source, sum_without_carries};
 use crate::ranges::graph::memory_accesses::sum64;
+use crate::ranges::graph::reciprocal_division::wide_high_product;
 use smallvec::SmallVec;
 
 /// Value of an instruction taken as executed.
@@ -75,6 +76,10 @@ fn computed(builder: &mut Builder<'_>, d: Def, w: Width) -> NodeId {
         Op::Mov => builder.operand_w(to.source(usize::from(part)), w, b, i),
         Op::Add | Op::Mad | Op::MadWide { .. } | Op::Lea { .. } if part == 0 => sum(builder, to),
         Op::MulHi { signed } if part == 0 => high_product(builder, to, signed),
+        Op::MadWideX => match wide_high_product(builder, inst, b, i) {
+            Some(n) if w == Width::W64 => n,
+            _ => builder.opaque(Reason::Instruction, w, b),
+        },
         Op::LeaHi { shift, sx, x: false } => high_sum(builder, to, shift, sx),
         Op::AddX | Op::LeaHi { x: true, .. } | Op::MadX => lone_high(builder, d, b),
         Op::Funnel { right, hi, signed, wide, wraps } => {

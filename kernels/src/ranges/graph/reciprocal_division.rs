@@ -5,12 +5,16 @@
 //! is exact for every divisor but zero. For a divisor that may be zero the evaluation answers
 //! unknown. Optimised code corrects under a guard; unoptimised code (`-G`, `-Xptxas -O0`) chooses
 //! between the number and the corrected one, and multiplies and subtracts by two instructions.
+//!
+//! Owns, too, the high half of a product of two 64-bit numbers, which is made of four products of
+//! words: divisions by a divisor that was prepared on the host (`FastDivmod`) begin with it.
 
 use super::build::Builder;
 use super::node::{Kind, NodeId, Width};
 use super::ssa::Def;
-use crate::ir::{Inst, Op, Prefix, Pure, Src};
+use crate::ir::{Inst, Op, Prefix, Pure, Src, SrcOperand};
 use crate::ranges::graph::pairing::executed;
+use smallvec::SmallVec;
 
 /// The exact result when `d` is the second correction.
 pub(crate) fn division(builder: &mut Builder<'_>, d: Def) -> Option<NodeId> {
@@ -193,4 +197,98 @@ fn reciprocal(builder: &mut Builder<'_>, d: Def, depth: u32) -> Option<Def> {
         }
         _ => None,
     }
+}
+
+/// The high half of a product of two 64-bit numbers, where an instruction adds the carries of the
+/// three lower products of their words to the highest one: `xh * yh + (mixed >> 32) + carry`, with
+/// `mixed = xl * yh + xh * yl` in 65 bits, and the carry of `(xl * yl >> 32) + low word of mixed`.
+pub(crate) fn wide_high_product(builder: &mut Builder<'_>, inst: &Inst, b: u32, i: u32) -> Option<NodeId> {
+    let [x, y, above, carry] = &inst.srcs[..] else { return None };
+    let highest = [word(builder, x, b, i)?, word(builder, y, b, i)?];
+    let [from_mixed, top] = words(builder, above, b, i)?;
+    let mixed = product_of(builder, from_mixed, 1)?;
+    if carried(builder, top)? != mixed.carry() {
+        return None;
+    }
+    let sum = carry_of(builder, carry, b, i)?;
+    let (inst, at, k) = executed(builder, sum)?;
+    let summands: SmallVec<[Def; 3]> =
+        inst.srcs.iter().filter(|s| !s.is_imm(0)).map(|s| word(builder, s, at, k)).collect::<Option<_>>()?;
+    let (Op::Add, [one, other]) = (&inst.op, &summands[..]) else { return None };
+    let low = [(*one, *other), (*other, *one)].into_iter().find_map(|(low, middle)| {
+        let is_mixed = product_of(builder, middle, 0)?.product == mixed.product;
+        is_mixed.then(|| product_of(builder, low, 1)).flatten()
+    })?;
+    let [first, second] = words(builder, &mixed.addend, mixed.at.0, mixed.at.1)?;
+    let inner = product_of(builder, first, 0)?;
+    if product_of(builder, second, 1)?.product != inner.product || !low.addend.is_imm(0) || !inner.addend.is_imm(0) {
+        return None;
+    }
+    let same = |a: [Def; 2], b: [Def; 2]| a == b || a == [b[1], b[0]];
+    let [xh, yh] = highest;
+    let [one, other] = low.factors;
+    let (xl, yl) = [(one, other), (other, one)].into_iter().find(|(xl, yl)| {
+        let (cross, across) = ([xh, *yl], [*xl, yh]);
+        same(inner.factors, cross) && same(mixed.factors, across)
+            || same(inner.factors, across) && same(mixed.factors, cross)
+    })?;
+    let (x, y) = (builder.node64(xl, xh), builder.node64(yl, yh));
+    Some(builder.add(Kind::MulHi(false, x, y), Width::W64, b))
+}
+
+/// An unsigned product of two words and what is added to it.
+struct WideProduct {
+    product: Def,
+    factors: [Def; 2],
+    addend: SrcOperand,
+    /// Block and index of the instruction.
+    at: (u32, u32),
+}
+
+impl WideProduct {
+    /// Whether the sum has more than 64 bits.
+    fn carry(&self) -> Def {
+        match self.product {
+            Def::Inst { b, i, raw, .. } => Def::Inst { b, i, part: 1, raw },
+            d => d,
+        }
+    }
+}
+
+/// The product of which a definition is one word.
+fn product_of(builder: &mut Builder<'_>, d: Def, half: u8) -> Option<WideProduct> {
+    let (inst, b, i) = executed(builder, d).filter(|(inst, ..)| inst.op == Op::Unpack && d.part() == half)?;
+    let product = builder.ssa.source(inst.srcs[0].src, b, i);
+    let (inst, b, i) = executed(builder, product)?;
+    let ([x, y, addend], Op::MadWide { signed: false }) = (&inst.srcs[..], &inst.op) else { return None };
+    let factors = [word(builder, x, b, i)?, word(builder, y, b, i)?];
+    Some(WideProduct { product, factors, addend: *addend, at: (b, i) })
+}
+
+/// What an operand of one word is.
+fn word(builder: &mut Builder<'_>, s: &SrcOperand, b: u32, i: u32) -> Option<Def> {
+    (s.prefix == Prefix::None).then(|| builder.ssa.source(s.src, b, i))
+}
+
+/// What the two words of an operand are.
+fn words(builder: &mut Builder<'_>, s: &SrcOperand, b: u32, i: u32) -> Option<[Def; 2]> {
+    let (Src::Pair(low, high), Prefix::None) = (s.src, s.prefix) else { return None };
+    Some([low, high].map(|v| builder.ssa.source(Src::Var(v), b, i)))
+}
+
+/// The instruction whose carry an operand is.
+fn carry_of(builder: &mut Builder<'_>, s: &SrcOperand, b: u32, i: u32) -> Option<Def> {
+    word(builder, s, b, i).filter(|d| matches!(d, Def::Inst { part: 1.., .. }))
+}
+
+/// The carry that a word is made of alone.
+fn carried(builder: &mut Builder<'_>, d: Def) -> Option<Def> {
+    let (inst, b, i) = executed(builder, d).filter(|(inst, ..)| inst.op == Op::AddX && d.part() == 0)?;
+    let (words, carries) = inst.srcs.split_at_checked(3)?;
+    let carries: SmallVec<[&SrcOperand; 2]> = carries.iter().filter(|s| !s.is_imm(0)).collect();
+    let [carry] = carries[..] else { return None };
+    if words.iter().any(|s| !s.is_imm(0) || s.prefix != Prefix::None) {
+        return None;
+    }
+    carry_of(builder, carry, b, i)
 }

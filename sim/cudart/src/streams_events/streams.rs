@@ -118,9 +118,15 @@ rt! {
     ) {
         let none = std::ptr::null();
         if crate::version::major() >= 13 {
-            return cu!(cuStreamUpdateCaptureDependencies_v2, pt; (stream, deps, none, count_or_flags, flags));
+            let data = std::ptr::with_exposed_provenance::<CUgraphEdgeData>(data_or_count);
+            return cu!(cuStreamUpdateCaptureDependencies_v2, pt; (stream, deps, data, count_or_flags, flags));
         }
         cu!(cuStreamUpdateCaptureDependencies_v2, pt; (stream, deps, none, data_or_count, count_or_flags as c_uint))
+    }
+    ctx fn [cudaStreamUpdateCaptureDependencies_v2 legacy, cudaStreamUpdateCaptureDependencies_v2_ptsz per_thread](
+        pt, stream: CUstream, deps: *mut CUgraphNode, data: *const CUgraphEdgeData, count: usize, flags: c_uint
+    ) {
+        cu!(cuStreamUpdateCaptureDependencies_v2, pt; (stream, deps, data, count, flags))
     }
     bare fn [cudaThreadExchangeStreamCaptureMode plain](_pt, mode: *mut CUstreamCaptureMode) {
         cu!(cuThreadExchangeStreamCaptureMode(mode))

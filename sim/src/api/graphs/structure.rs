@@ -190,8 +190,11 @@ abi! {
     call fn [cuGraphNodeGetDependencies_v2 plain](
         _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
     ) {
-        put_nodes(out, count, &neighbours(node, true)?)?;
         let (graph, edges) = edges_of(node, true)?;
+        if data.is_null() && !out.is_null() {
+            refuse_loss(&graph, edges.iter().copied())?;
+        }
+        put_nodes(out, count, &neighbours(node, true)?)?;
         put_data(&graph, data, get(count)?, edges);
         Ok(())
     }
@@ -205,8 +208,11 @@ abi! {
     call fn [cuGraphNodeGetDependentNodes_v2 plain](
         _z, node: CUgraphNode, out: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize
     ) {
-        put_nodes(out, count, &neighbours(node, false)?)?;
         let (graph, edges) = edges_of(node, false)?;
+        if data.is_null() && !out.is_null() {
+            refuse_loss(&graph, edges.iter().copied())?;
+        }
+        put_nodes(out, count, &neighbours(node, false)?)?;
         put_data(&graph, data, get(count)?, edges);
         Ok(())
     }
