@@ -1,24 +1,23 @@
 //! Engines that move bytes past CUDA, seen through the libraries by which programs drive them.
 //!
-//! Owns what these adapters share: finding the real function behind an export, running a library's
-//! own work, and counting what is not modelled. [`verbs`] (ibverbs: RDMA cards), [`ucx`] and
-//! [`nixl`] each own the exports of one library; [`work_queue`] owns which requests a completion
-//! ends. A request in the trace is `super::requests`'.
+//! Owns which of their functions a program gets from `dlsym`. [`verbs`] (ibverbs: RDMA cards),
+//! [`ucx`] and [`nixl`] each own the exports of one library; [`work_queue`] owns which requests a
+//! completion ends, and `calls` what the adapters share. A request in the trace is
+//! `super::requests`'.
 //!
 //! The libraries lie upon each other (NIXL calls UCX, UCX calls ibverbs). The outermost one that
 //! the program calls is observed; what it calls inside is its transport.
 
-#[cfg_attr(test, expect(dead_code, reason = "the exports are not in test programs"))]
+#[cfg(not(test))]
+mod calls;
+#[cfg_attr(test, allow(dead_code, reason = "the exports are not in test programs"))]
 pub mod nixl;
-#[cfg_attr(test, expect(dead_code, reason = "the exports are not in test programs"))]
+#[cfg_attr(test, allow(dead_code, reason = "the exports are not in test programs"))]
 pub mod ucx;
 #[cfg(not(test))]
 #[expect(non_upper_case_globals, reason = "ibverbs' names")]
 pub mod verbs;
 pub mod work_queue;
-
-#[cfg(not(test))]
-pub(super) use shared::*;
 
 /// Our function of a name, for a program that looked it up by `dlsym` and is to get `found`.
 /// ibverbs' are not among them: the libraries that look these up (NCCL, NVSHMEM) move bytes of
@@ -27,125 +26,3 @@ pub(super) use shared::*;
 pub fn wrapper(name: &[u8], found: *mut std::ffi::c_void) -> Option<*mut std::ffi::c_void> {
     ucx::wrapper(name, found).or_else(|| nixl::wrapper(name, found))
 }
-
-#[cfg(not(test))]
-mod shared {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Mutex, PoisonError};
-
-    use cuda_sys::FnId;
-    use trace::{NoteKind, Op};
-
-    use crate::log::start;
-    use crate::observe::{Phase, observe};
-    use crate::runtime::guard::EntryGuard;
-    use crate::runtime::lifecycle;
-    use crate::runtime::thread_state::{inside_transport, set_inside_transport};
-    use crate::stack::native;
-
-    /// Whether a call is the program's own, whether or not CUDA is in use yet: what it makes may be
-    /// used later.
-    pub(crate) fn is_own() -> bool {
-        !lifecycle::is_off() && !inside_transport()
-    }
-
-    /// Whether a call is the program's own, and what it accesses matters.
-    pub(crate) fn is_observed() -> bool {
-        lifecycle::is_running() && !inside_transport()
-    }
-
-    /// Runs a library's own work: CUDA calls in it neither race nor order.
-    pub(crate) fn inside<T>(run: impl FnOnce() -> T) -> T {
-        let was_inside = inside_transport();
-        set_inside_transport(true);
-        let result = run();
-        set_inside_transport(was_inside);
-        result
-    }
-
-    /// Runs what a library calls back: it is the program's again.
-    pub(crate) fn outside<T>(run: impl FnOnce() -> T) -> T {
-        let was_inside = inside_transport();
-        set_inside_transport(false);
-        let result = run();
-        set_inside_transport(was_inside);
-        result
-    }
-
-    /// The address to which the call into this library returns; 0 if it is not known.
-    pub(crate) fn caller() -> u64 {
-        let mut frame = [0];
-        native::capture(&mut frame, false, None);
-        frame[0]
-    }
-
-    /// What is to be counted once CUDA is in use.
-    static OWED: Mutex<Vec<(FnId, &'static str)>> = Mutex::new(Vec::new());
-    static IS_OWING: AtomicBool = AtomicBool::new(false);
-
-    /// Something in this call is not modelled; `what` says it by name.
-    pub(crate) fn not_modelled(call: FnId, what: &'static str) {
-        if lifecycle::is_running() {
-            observe(call, 0, Phase::Before, |cx| {
-                cx.define(&Op::Note { kind: NoteKind::NotModelled, text: what.into(), count: 1 });
-            });
-            return;
-        }
-        let mut owed = OWED.lock().unwrap_or_else(PoisonError::into_inner);
-        if !owed.contains(&(call, what)) {
-            owed.push((call, what));
-        }
-        IS_OWING.store(true, Ordering::Release);
-    }
-
-    /// Counts what was not modelled before CUDA was in use.
-    pub(crate) fn count_owed() {
-        if IS_OWING.load(Ordering::Acquire) && lifecycle::is_running() {
-            let owed = std::mem::take(&mut *OWED.lock().unwrap_or_else(PoisonError::into_inner));
-            IS_OWING.store(false, Ordering::Release);
-            owed.into_iter().for_each(|(call, what)| not_modelled(call, what));
-        }
-    }
-
-    /// Whether CUDA knows the memory at this address.
-    pub(crate) fn cuda_knows(address: u64) -> bool {
-        if !lifecycle::is_running() {
-            return false;
-        }
-        let Some(_inside) = EntryGuard::enter() else { return false };
-        let shared = start::core().and_then(crate::log::core::Core::lock);
-        shared.is_some_and(|shared| shared.engine.memory_kind(address).is_some())
-    }
-}
-
-/// The real functions behind exports of one library, as statics of a module `real`.
-#[cfg(not(test))]
-macro_rules! real_functions {
-    ($soname:literal: $($name:ident),+ $(,)?) => {
-        mod real {
-            use crate::real::scoped::ScopedFunction;
-
-            $(pub(super) static $name: ScopedFunction = ScopedFunction::new(
-                $soname,
-                match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => c"",
-                },
-            );)+
-        }
-    };
-}
-
-/// The real function of one of our names, with its type.
-#[cfg(not(test))]
-macro_rules! real {
-    ($name:ident: $type:ty) => {
-        // SAFETY: the library's function of this name has this signature.
-        real::$name
-            .find($name as *const () as usize, crate::libraries::engines::caller())
-            .map(|real| unsafe { std::mem::transmute::<usize, $type>(real) })
-    };
-}
-
-#[cfg(not(test))]
-pub(crate) use {real, real_functions};

@@ -9,7 +9,7 @@ use cuda_sys::FnId;
 use trace::Region;
 
 use super::transfers::{Descriptor, List, Transfer, Transfers};
-use crate::libraries::engines::{caller, inside, is_observed, is_own, not_modelled, real, real_functions};
+use crate::libraries::engines::calls::{caller, inside, is_observed, is_own, not_modelled, real, real_functions};
 use crate::libraries::requests::{self, Access};
 use crate::log::call_names::library_call;
 

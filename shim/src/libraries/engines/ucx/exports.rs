@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_sys::FnId;
 
-use super::parameters::{self, Callback, Handler, Parameters};
+use super::parameters::{self, CallbackKind, Handler, Parameters};
 use super::pending::{self, Operation, Scope};
-use crate::libraries::engines::{count_owed, inside, is_observed, is_own, not_modelled, real, real_functions};
+use crate::libraries::engines::calls::{count_owed, inside, is_observed, is_own, not_modelled, real, real_functions};
 use crate::libraries::requests::{self, Access};
 use crate::log::call_names::library_call;
 
@@ -82,8 +82,8 @@ const OTHER: FnId = library_call("UCX");
 /// All of UCX is left alone.
 static IS_LEFT_ALONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether a call is the program's own. Before CUDA is in use, too: callbacks and devices of then may
-/// be used later.
+/// Whether a call is the program's own. Before CUDA is in use, too: callbacks and devices of then
+/// may be used later.
 fn is_seen() -> bool {
     !IS_LEFT_ALONE.load(Ordering::Relaxed) && is_own()
 }
@@ -106,12 +106,12 @@ struct Kind {
     /// Whether all of the bytes are accessed.
     exact: bool,
     is_one_sided: bool,
-    callback: Callback,
+    callback: CallbackKind,
 }
 
 const fn kind(call: &'static str, name: &'static str) -> Kind {
     let (writes, exact, is_one_sided) = (false, true, false);
-    Kind { call: library_call(call), name, writes, exact, is_one_sided, callback: Callback::Sent }
+    Kind { call: library_call(call), name, writes, exact, is_one_sided, callback: CallbackKind::Sent }
 }
 
 /// What a call answers: null, an error, or a pointer to a request.
@@ -170,7 +170,7 @@ fn follow(
     id: FnId,
     key: u64,
     parameters: &Parameters,
-    callback: Callback,
+    callback: CallbackKind,
     theirs: *const Parameters,
     call: impl FnOnce(*const Parameters) -> usize,
 ) -> usize {
@@ -207,7 +207,7 @@ unsafe fn flush(scope: Scope, theirs: *const Parameters, call: impl FnOnce(*cons
         return call(theirs);
     }
     let key = pending::lock().begin_end(scope);
-    follow(FLUSH, key, &parameters, Callback::Sent, theirs, call)
+    follow(FLUSH, key, &parameters, CallbackKind::Sent, theirs, call)
 }
 
 /// Something that is not modelled may call the program back: UCX is left alone from here on.
@@ -268,7 +268,7 @@ exports! {
     fn ucp_worker_create(context: usize, params: usize, worker: usize) -> c_int,
         absent ABSENT, |real| within(|| real(context, params, worker));
     /// `ucp_worker_destroy`: all of its operations are over.
-    fn ucp_worker_destroy(worker: Handle) -> (), absent (), |real| {
+    fn ucp_worker_destroy(worker: Handle) -> (), absent Default::default(), |real| {
         within(|| real(worker));
         let over = pending::lock().end_all(Scope::Destroyed(worker));
         ends(OTHER, over);
@@ -336,14 +336,14 @@ exports! {
     fn ucp_tag_recv_nbx(
         worker: Handle, buffer: u64, count: usize, tag: u64, mask: u64, params: *const Parameters
     ) -> usize, absent ABSENT_POINTER, |real| {
-        const KIND: Kind = Kind { writes: true, exact: false, callback: Callback::TagReceived,
+        const KIND: Kind = Kind { writes: true, exact: false, callback: CallbackKind::TagReceived,
             ..kind("ucp_tag_recv_nbx", "the UCX tag receive") };
         operate(KIND, (0, worker), (buffer, count), params, |params| real(worker, buffer, count, tag, mask, params))
     };
     /// `ucp_tag_msg_recv_nbx`.
     fn ucp_tag_msg_recv_nbx(worker: Handle, buffer: u64, count: usize, message: usize, params: *const Parameters)
         -> usize, absent ABSENT_POINTER, |real| {
-            const KIND: Kind = Kind { writes: true, exact: false, callback: Callback::TagReceived,
+            const KIND: Kind = Kind { writes: true, exact: false, callback: CallbackKind::TagReceived,
                 ..kind("ucp_tag_msg_recv_nbx", "the UCX tag receive") };
             operate(KIND, (0, worker), (buffer, count), params, |params| real(worker, buffer, count, message, params))
         };
@@ -356,7 +356,7 @@ exports! {
     /// `ucp_stream_recv_nbx`.
     fn ucp_stream_recv_nbx(endpoint: Handle, buffer: u64, count: usize, length: usize, params: *const Parameters)
         -> usize, absent ABSENT_POINTER, |real| {
-            const KIND: Kind = Kind { writes: true, exact: false, callback: Callback::Received,
+            const KIND: Kind = Kind { writes: true, exact: false, callback: CallbackKind::Received,
                 ..kind("ucp_stream_recv_nbx", "the UCX stream receive") };
             let call = |params| real(endpoint, buffer, count, length, params);
             operate(KIND, (endpoint, 0), (buffer, count), params, call)
@@ -373,7 +373,7 @@ exports! {
     /// `ucp_am_recv_data_nbx`.
     fn ucp_am_recv_data_nbx(worker: Handle, data: usize, buffer: u64, count: usize, params: *const Parameters)
         -> usize, absent ABSENT_POINTER, |real| {
-            const KIND: Kind = Kind { writes: true, exact: false, callback: Callback::Received,
+            const KIND: Kind = Kind { writes: true, exact: false, callback: CallbackKind::Received,
                 ..kind("ucp_am_recv_data_nbx", "the UCX active message's data") };
             operate(KIND, (0, worker), (buffer, count), params, |params| real(worker, data, buffer, count, params))
         };
@@ -425,9 +425,9 @@ exports! {
         status
     };
     /// `ucp_request_cancel`: it is over afterwards, in one way or the other, once that is asked.
-    fn ucp_request_cancel(worker: Handle, request: usize) -> (), absent (), |real| within(|| real(worker, request));
+    fn ucp_request_cancel(worker: Handle, request: usize) -> (), absent Default::default(), |real| within(|| real(worker, request));
     /// `ucp_request_free`.
-    fn ucp_request_free(request: usize) -> (), absent (), |real| {
+    fn ucp_request_free(request: usize) -> (), absent Default::default(), |real| {
         // Before: the pointer may be another operation's as soon as it is free.
         let over = pending::lock().give_back(request);
         ends(OTHER, over);

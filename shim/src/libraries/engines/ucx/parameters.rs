@@ -11,7 +11,7 @@ use std::mem::offset_of;
 
 use trace::Region;
 
-use crate::libraries::engines::outside;
+use crate::libraries::engines::calls::outside;
 
 /// `ucp_request_param_t`.
 #[repr(C)]
@@ -49,7 +49,7 @@ mod field {
 
 /// Which callback an operation has.
 #[derive(Clone, Copy)]
-pub(super) enum Callback {
+pub(super) enum CallbackKind {
     Sent,
     TagReceived,
     /// Of a stream or of an active message's data.
@@ -155,7 +155,11 @@ pub(super) unsafe fn read(from: *const Parameters) -> Parameters {
 }
 
 /// Puts our callback before the program's, if it has one: `finished` runs first.
-pub(super) fn replace(parameters: &Parameters, callback: Callback, finished: Box<dyn FnOnce()>) -> Option<Replaced> {
+pub(super) fn replace(
+    parameters: &Parameters,
+    callback: CallbackKind,
+    finished: Box<dyn FnOnce()>,
+) -> Option<Replaced> {
     if parameters.mask & field::CALLBACK == 0 || parameters.callback == 0 {
         return None;
     }
@@ -163,9 +167,9 @@ pub(super) fn replace(parameters: &Parameters, callback: Callback, finished: Box
     let user_data = if has_data { parameters.user_data } else { std::ptr::null_mut() };
     let carried = Box::into_raw(Box::new(Carried { callback: parameters.callback, user_data, finished }));
     let ours = match callback {
-        Callback::Sent => sent as *const () as usize,
-        Callback::TagReceived => tag_received as *const () as usize,
-        Callback::Received => received as *const () as usize,
+        CallbackKind::Sent => sent as *const () as usize,
+        CallbackKind::TagReceived => tag_received as *const () as usize,
+        CallbackKind::Received => received as *const () as usize,
     };
     let mask = parameters.mask | field::USER_DATA;
     Some(Replaced { copy: Parameters { mask, callback: ours, user_data: carried.cast(), ..*parameters }, carried })

@@ -66,7 +66,7 @@ pub(super) struct MemoryRegion {
 /// `struct ibv_sge`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct ListEntry {
     pub address: u64,
     pub length: u32,
     pub local_key: u32,
@@ -77,7 +77,7 @@ pub(super) struct Piece {
 pub(super) struct SendRequest {
     pub number: u64,
     pub next: *mut SendRequest,
-    pub pieces: *const Piece,
+    pub pieces: *const ListEntry,
     pub piece_count: c_int,
     pub opcode: c_uint,
     pub flags: c_uint,
@@ -88,7 +88,7 @@ pub(super) struct SendRequest {
 pub(super) struct ReceiveRequest {
     pub number: u64,
     pub next: *mut ReceiveRequest,
-    pub pieces: *const Piece,
+    pub pieces: *const ListEntry,
     pub piece_count: c_int,
 }
 
@@ -144,7 +144,7 @@ const _: () = {
     assert!(offset_of!(QueuePair, srq) == 40 && offset_of!(QueuePair, number) == 52);
     assert!(offset_of!(QueuePairInit, recv_cq) == 16 && offset_of!(QueuePairInit, srq) == 24);
     assert!(size_of::<MemoryRegion>() == 48 && offset_of!(MemoryRegion, local_key) == 36);
-    assert!(size_of::<Piece>() == 16 && size_of::<ReceiveRequest>() == 32);
+    assert!(size_of::<ListEntry>() == 16 && size_of::<ReceiveRequest>() == 32);
     assert!(offset_of!(SendRequest, piece_count) == 24 && offset_of!(SendRequest, opcode) == 28);
     assert!(offset_of!(SendRequest, flags) == 32);
     assert!(size_of::<Completion>() == 48 && offset_of!(Completion, queue_pair) == 28);

@@ -23,8 +23,8 @@ use cuda_sys::FnId;
 
 use self::layout::{Context, op};
 use self::state::Operations;
+use super::calls::{is_own, real, real_functions};
 use super::work_queue::Posted;
-use super::{is_own, real, real_functions};
 use crate::libraries::requests;
 use crate::log::call_names::library_call;
 

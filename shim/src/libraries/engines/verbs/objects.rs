@@ -9,7 +9,7 @@ use cuda_sys::FnId;
 use super::layout::{self, Context, MemoryRegion, OfContext, QueuePair, QueuePairInit};
 use super::state::{self, Registered};
 use super::{END, absent, ends, real};
-use crate::libraries::engines::{count_owed, cuda_knows, not_modelled};
+use crate::libraries::engines::calls::{count_owed, cuda_knows, not_modelled};
 use crate::log::call_names::library_call;
 
 const OTHER: FnId = library_call("ibverbs");

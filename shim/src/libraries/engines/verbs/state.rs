@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use trace::Region;
 
-use super::layout::Piece;
+use super::layout::ListEntry;
 use crate::libraries::engines::work_queue::{Posted, WorkQueue};
 
 /// The operations of an opened device that ours stand in front of.
@@ -99,7 +99,7 @@ pub(super) enum Named {
 
 /// A queue of receives that several queue pairs share (`ibv_srq`).
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct SharedQueue {
     receives: WorkQueue,
     /// Completions of all queue pairs that were seen to use it go to completion queues that are
     /// observed, and there is one.
@@ -124,7 +124,7 @@ pub(super) struct State {
     /// By device and number of the queue pair.
     pairs: HashMap<(usize, u32), Pair>,
     /// By device and queue.
-    shared: HashMap<(usize, usize), Shared>,
+    shared: HashMap<(usize, usize), SharedQueue>,
 }
 
 /// The tables, locked.
@@ -143,7 +143,7 @@ impl State {
     }
 
     /// What an entry of a list names.
-    pub(super) fn named(&self, context: usize, piece: Piece) -> Named {
+    pub(super) fn named(&self, context: usize, piece: ListEntry) -> Named {
         // A length of 0 means 2 GiB in ibverbs' specification; providers take it for nothing.
         if piece.length == 0 {
             return Named::Nothing;

@@ -8,11 +8,11 @@ use std::ffi::{c_int, c_uint};
 use cuda_sys::FnId;
 use trace::Region;
 
-use super::layout::{self, Completion, OfContext, Piece, QueuePair, ReceiveRequest, SendRequest};
+use super::layout::{self, Completion, ListEntry, OfContext, QueuePair, ReceiveRequest, SendRequest};
 use super::state::{self, Named, State};
 use super::{absent, ends};
+use crate::libraries::engines::calls::{count_owed, is_observed, not_modelled};
 use crate::libraries::engines::work_queue::Posted;
-use crate::libraries::engines::{count_owed, is_observed, not_modelled};
 use crate::libraries::requests::{self, Access};
 use crate::log::call_names::library_call;
 use crate::runtime::lifecycle;
@@ -46,7 +46,7 @@ fn sending(opcode: c_uint) -> Option<(&'static str, bool, bool)> {
 ///
 /// # Safety
 /// There are so many.
-unsafe fn pieces<'a>(first: *const Piece, count: c_int) -> &'a [Piece] {
+unsafe fn pieces<'a>(first: *const ListEntry, count: c_int) -> &'a [ListEntry] {
     match usize::try_from(count) {
         // SAFETY: forwarded from the caller.
         Ok(count @ 1..) if !first.is_null() => unsafe { std::slice::from_raw_parts(first, count) },
@@ -55,7 +55,7 @@ unsafe fn pieces<'a>(first: *const Piece, count: c_int) -> &'a [Piece] {
 }
 
 /// The bytes that a request lists, and whether some of them are not known.
-fn bytes(state: &State, context: usize, pieces: &[Piece]) -> (Vec<Region>, bool) {
+fn bytes(state: &State, context: usize, pieces: &[ListEntry]) -> (Vec<Region>, bool) {
     let (mut regions, mut is_unknown) = (Vec::new(), false);
     for piece in pieces {
         match state.named(context, *piece) {
@@ -101,7 +101,7 @@ unsafe fn note_sends(context: usize, mut at: *mut SendRequest) -> Vec<Noted<Send
         let access = |region| Access { region, reads, writes, exact: true };
         let (mut begun, mut copied) = (0, Vec::new());
         if is_copied {
-            let at = |piece: &Piece| Region::linear(piece.address, piece.length.into());
+            let at = |piece: &ListEntry| Region::linear(piece.address, piece.length.into());
             copied = pieces.iter().filter(|piece| piece.length != 0).map(|piece| access(at(piece))).collect();
         } else if reads || writes {
             let (regions, is_unknown) = bytes(&state::lock(), context, pieces);
