@@ -15,7 +15,7 @@
  *   verbs descriptor [waits] as written, with memory that is registered by a descriptor
  *   verbs thread [waits]     as reused; another thread polls
  *   verbs early [waits]      as written, with a device that was opened before CUDA was in use
- *   verbs event, beside, other, pieces, copied, refused, failed, destroyed, reset, all, closed   clean
+ *   verbs event, beside, other, pieces, copied, refused, failed, destroyed, reset, all, closed, looked-up   clean
  *   verbs extended, unknown, immediate, provider, builder, early-builder   clean, and what is not modelled is counted */
 #include "common.h"
 #include "fake/verbs.h"
@@ -71,7 +71,13 @@ int main(int argc, char **argv) {
     int waits = argc > 2;
     int is_early = !strcmp(how, "early") || !strcmp(how, "early-builder");
     if (!is_early) attach();
-    context = ibv_open_device((struct ibv_device *)&context);
+    struct ibv_context *(*open)(struct ibv_device *) = ibv_open_device;
+    if (!strcmp(how, "looked-up")) {
+        /* As NCCL does, whose devices are its own. */
+        void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+        REQUIRE(library && (open = (struct ibv_context * (*)(struct ibv_device *)) dlsym(library, "ibv_open_device")));
+    }
+    context = open((struct ibv_device *)&context);
     pd = ibv_alloc_pd(context);
     cq = ibv_create_cq(context, 64, 0, 0, 0);
     qp = make_pair(0, cq, !strcmp(how, "all"));
@@ -85,7 +91,7 @@ int main(int argc, char **argv) {
     struct ibv_sge sge = entry(p, BYTES), quiet = entry(p + 3 * BYTES, 64);
     struct ibv_recv_wr wr = {.wr_id = 9, .sg_list = &sge, .num_sge = 1}, *bad = 0;
     struct ibv_send_wr *bad_send = 0;
-    if (!strcmp(how, "sent") || !strcmp(how, "written") || !strcmp(how, "early")) {
+    if (!strcmp(how, "sent") || !strcmp(how, "written") || !strcmp(how, "early") || !strcmp(how, "looked-up")) {
         fill(p);
         if (waits) CHECK(cuStreamSynchronize(s));
         post(!strcmp(how, "sent") ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, p, BYTES);

@@ -66,11 +66,35 @@ fn work_of_an_rdma_card() {
     ] {
         races_and_is_mended(&program, &one);
     }
-    for name in
-        ["event", "beside", "other", "pieces", "copied", "refused", "failed", "destroyed", "reset", "all", "closed"]
-    {
+    for name in [
+        "event",
+        "beside",
+        "other",
+        "pieces",
+        "copied",
+        "refused",
+        "failed",
+        "destroyed",
+        "reset",
+        "all",
+        "closed",
+        "looked-up",
+    ] {
         is_clean(&program, &[name]);
     }
+}
+
+/// libibverbs' symbols have versions, ours have none.
+#[test]
+fn work_of_an_rdma_card_through_symbols_with_versions() {
+    let folder = build::programs().join("fake");
+    let (source, map) = (folder.join("verbs.c"), folder.join("verbs.map"));
+    let mut args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
+    args.extend(["-Wl,-soname,libibverbs.so.1".into(), format!("-Wl,--version-script={}", map.display())]);
+    args.push(source.display().to_string());
+    let made = build::cached("libibverbs.so.1", Path::new("gcc"), &args, &[&source, &map]);
+    let program = user("verbs.c", &made.unwrap_or_else(|e| panic!("{e}")));
+    races_and_is_mended(&program, &case("reused", "write-after-read", "certain", "RDMA write (work request 7)"));
 }
 
 /// What is posted or completes past the functions that are seen is counted, and never a race.
