@@ -16,11 +16,15 @@
  *   verbs thread [waits]     as reused; another thread polls
  *   verbs early [waits]      as written, with a device that was opened before CUDA was in use
  *   verbs event, beside, other, pieces, copied, refused, failed, destroyed, reset, all, closed, looked-up   clean
- *   verbs extended, unknown, immediate, provider, builder, early-builder   clean, and what is not modelled is counted */
+ *   verbs extended, unknown, immediate, provider, builder, early-builder   clean, and what is not modelled is counted
+ * With PLUGIN this is a library that a program opens. */
 #include "common.h"
 #include "fake/verbs.h"
 #include <pthread.h>
 
+#ifdef PLUGIN
+#define main run
+#endif
 #define BYTES 4096ul
 
 static struct ibv_context *context;

@@ -69,20 +69,7 @@ impl ScopedFunction {
 
     /// Among the libraries that the file of this address needs.
     fn needed_by(&self, caller: u64) -> Option<*mut c_void> {
-        let mut info = libc::Dl_info {
-            dli_fname: std::ptr::null(),
-            dli_fbase: std::ptr::null_mut(),
-            dli_sname: std::ptr::null(),
-            dli_saddr: std::ptr::null_mut(),
-        };
-        // SAFETY: dladdr takes any address; info is ours.
-        let is_known = unsafe { libc::dladdr(std::ptr::without_provenance(caller as usize), &raw mut info) } != 0;
-        if !is_known || info.dli_fname.is_null() {
-            return None;
-        }
-        // SAFETY: dladdr's names are C strings that live as long as their file is loaded, and the
-        // caller is about to return to it.
-        self.within(unsafe { CStr::from_ptr(info.dli_fname) })
+        self.within(file_of(caller)?)
     }
 
     /// In this file, if it is loaded, and those that it needs.
@@ -102,4 +89,19 @@ impl ScopedFunction {
         }
         Some(found)
     }
+}
+
+/// The file that code at this address is of. The name lives as long as the file is loaded: until a
+/// call has returned to it, in any case.
+pub fn file_of<'a>(address: u64) -> Option<&'a CStr> {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: dladdr takes any address; info is ours.
+    let is_known = unsafe { libc::dladdr(std::ptr::without_provenance(address as usize), &raw mut info) } != 0;
+    // SAFETY: dladdr's names are C strings.
+    (is_known && !info.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(info.dli_fname) })
 }

@@ -3,14 +3,16 @@
 //!
 //! Owns no export. What a call accesses is its adapter's matter.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use cuda_sys::FnId;
 use trace::{NoteKind, Op};
 
 use crate::log::start;
 use crate::observe::{Phase, observe};
+use crate::real::scoped;
 use crate::runtime::guard::EntryGuard;
 use crate::runtime::lifecycle;
 use crate::runtime::thread_state::{inside_transport, set_inside_transport};
@@ -55,6 +57,43 @@ pub(crate) fn caller() -> u64 {
 /// What is to be counted once CUDA is in use.
 static OWED: Mutex<Vec<(FnId, &'static str)>> = Mutex::new(Vec::new());
 static IS_OWING: AtomicBool = AtomicBool::new(false);
+
+/// How the names of libraries begin that drive engines for themselves: NCCL and its plugins,
+/// NVSHMEM, MPI, UCX below the interface that programs call. What they move, and when, they agree on
+/// with kernels of their own, or a call of the program's says it ([`super::super::nccl`],
+/// [`super::super::mpi`]).
+const OTHERS: [&[u8]; 13] = [
+    b"libnccl",
+    b"libnvshmem",
+    b"nvshmem_",
+    b"libmpi",
+    b"libopen-pal",
+    b"mca_",
+    b"liboshmem",
+    b"libucc",
+    b"libhcoll",
+    b"libsharp",
+    b"libfabric",
+    b"libucp",
+    b"libuct",
+];
+
+/// Whether the call into this library comes from one that drives engines for itself.
+pub(crate) fn is_of_others() -> bool {
+    static KNOWN: RwLock<Option<HashMap<u64, bool>>> = RwLock::new(None);
+    let caller = caller();
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.as_ref().and_then(|known| known.get(&caller)) {
+        return *known;
+    }
+    drop(known);
+    let is_of_others = scoped::file_of(caller).is_some_and(|file| {
+        let name = file.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        OTHERS.iter().any(|begin| name.starts_with(begin))
+    });
+    KNOWN.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(caller, is_of_others);
+    is_of_others
+}
 
 /// Something in this call is not modelled; `what` says it by name.
 pub(crate) fn not_modelled(call: FnId, what: &'static str) {

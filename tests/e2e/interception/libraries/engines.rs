@@ -231,3 +231,22 @@ fn transfers_of_a_nixl_that_sorts() {
     }
     races_and_is_mended(&program, &case("read", "read-after-write", "certain", "the NIXL read"));
 }
+
+/// A plugin of NCCL drives its engines as it agrees with NCCL's kernels; the same code in a library
+/// of another name is the program's.
+#[test]
+fn engines_of_a_plugin_of_nccl_are_its_own() {
+    let driver = fake::folder().to_string_lossy().into_owned();
+    let host = build::c_program("ucx_host.c", &["-L", &driver, "-lcuda"]);
+    for (source, soname) in [("verbs.c", "libibverbs.so.1"), ("ucx.c", "libucp.so.0")] {
+        let engine = library(source, soname);
+        let rpath = format!("-Wl,-rpath,{}", engine.parent().expect("a folder").display());
+        let args = ["-shared", "-DPLUGIN", &engine.to_string_lossy(), &rpath, "-L", &driver, "-lcuda"];
+        let plugin = build::c_program(source, &args);
+        let ended = run(&host, &[&plugin.to_string_lossy(), "reused"]);
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{source}: {}", ended.err);
+        let of_nccl = build::scratch(&format!("plugin-{soname}")).join("libnccl-net.so");
+        std::fs::copy(&plugin, &of_nccl).expect("a copy");
+        is_clean(&host, &[&of_nccl.to_string_lossy(), "reused"]);
+    }
+}

@@ -9,7 +9,9 @@ use cuda_sys::FnId;
 
 use super::parameters::{self, CallbackKind, Handler, Parameters};
 use super::pending::{self, Operation, Scope};
-use crate::libraries::engines::calls::{count_owed, inside, is_observed, is_own, not_modelled, real, real_functions};
+use crate::libraries::engines::calls::{
+    count_owed, inside, is_observed, is_of_others, is_own, not_modelled, real, real_functions,
+};
 use crate::libraries::requests::{self, Access};
 use crate::log::call_names::library_call;
 
@@ -236,6 +238,10 @@ macro_rules! exports {
         unsafe extern "C" fn $name($($arg: $type),*) -> $result {
             type Real = unsafe extern "C" fn($($type),*) -> $result;
             let Some($real) = real!($name: Real) else { return $absent };
+            if is_of_others() {
+                // SAFETY: arguments are passed on as they came.
+                return unsafe { $real($($arg),*) };
+            }
             // SAFETY: arguments are passed on as they came.
             unsafe { $body }
         }
@@ -450,6 +456,10 @@ macro_rules! older {
         ) -> usize {
             type Real = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
             let Some(real) = real!($name: Real) else { return ABSENT_POINTER };
+            if is_of_others() {
+                // SAFETY: arguments are passed on as they came.
+                return unsafe { real(a, b, c, d, e, f, g, h) };
+            }
             if is_own() {
                 ($do)(concat!("UCX: ", stringify!($name)));
             }

@@ -7,6 +7,8 @@
 //! CUDA calls that UCX makes inside, `ucp_worker_progress` included, are its transport; the
 //! program's callbacks and handlers of active messages are its own again.
 //!
+//! Calls of NCCL's plugins, of MPI and of UCX itself are left alone.
+//!
 //! Functions of before UCX 1.9 (`ucp_tag_send_nb` and its like) have callbacks that can not be told
 //! apart. They are counted, and from the first one on all of UCX is left alone, as if there were no
 //! adapter.

@@ -4,7 +4,8 @@
 //! inline functions of the header that call through the table of operations in `struct
 //! ibv_context`; the entries of a device that the program opens lead to ours, and these to the
 //! provider's. Devices that another library opens for itself are left alone: UCX and MPI, which
-//! open them inside their own calls, and NCCL and NVSHMEM, which look the functions up by name.
+//! open them inside their own calls, NCCL and NVSHMEM, which look the functions up by name, and
+//! plugins of NCCL.
 //!
 //! A work request is a request from when it is posted until its completion is polled
 //! (`ibv_post_send(3)`: its buffers can be reused only after that). Inline data is copied while it
@@ -23,7 +24,7 @@ use cuda_sys::FnId;
 
 use self::layout::{Context, op};
 use self::state::Operations;
-use super::calls::{is_own, real, real_functions};
+use super::calls::{is_of_others, is_own, real, real_functions};
 use super::work_queue::Posted;
 use crate::libraries::requests;
 use crate::log::call_names::library_call;
@@ -99,7 +100,9 @@ unsafe extern "C" fn ibv_open_device(device: *mut c_void) -> *mut Context {
     let Some(real) = real else { return std::ptr::null_mut() };
     // SAFETY: arguments are passed on as they came.
     let context = unsafe { real(device) };
-    observe_device(context);
+    if !is_of_others() {
+        observe_device(context);
+    }
     context
 }
 
@@ -113,7 +116,9 @@ unsafe extern "C" fn ibv_import_device(descriptor: c_int) -> *mut Context {
     let Some(real) = real else { return std::ptr::null_mut() };
     // SAFETY: arguments are passed on as they came.
     let context = unsafe { real(descriptor) };
-    observe_device(context);
+    if !is_of_others() {
+        observe_device(context);
+    }
     context
 }
 
