@@ -59,8 +59,8 @@ static OWED: Mutex<Vec<(FnId, &'static str)>> = Mutex::new(Vec::new());
 static IS_OWING: AtomicBool = AtomicBool::new(false);
 
 /// How the names of libraries begin that drive engines for themselves: NCCL and its plugins,
-/// NVSHMEM, MPI, UCX below the interface that programs call. What they move, and when, they agree on
-/// with kernels of their own, or a call of the program's says it ([`super::super::nccl`],
+/// NVSHMEM, MPI, UCX below the interface that programs call. What they move, and when, they agree
+/// on with kernels of their own, or a call of the program's says it ([`super::super::nccl`],
 /// [`super::super::mpi`]).
 const OTHERS: [&[u8]; 13] = [
     b"libnccl",
