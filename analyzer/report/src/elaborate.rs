@@ -360,7 +360,7 @@ impl Elaborator<'_> {
         let (stack, place) = (self.frames(made_at).to_vec(), self.place(made_at));
         if stream.context == trace::ContextId::REQUESTS {
             let at = place.map_or_else(String::new, |at| format!(" that began at {at}"));
-            let name = format!("the request{at}");
+            let name = format!("{}{at}", self.streams.named(id).unwrap_or("the request"));
             return StreamName { stack, ..of(LaneKind::Request, &name, "request") };
         }
         let made = place.map_or_else(String::new, |at| format!(", created at {at}"));

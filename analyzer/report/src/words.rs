@@ -214,6 +214,15 @@ pub(super) fn completion(call: &str) -> &'static str {
     if call == "cuFileBatchIOSubmit" {
         return "cuFileBatchIOGetStatus(batch, count, &count, events, NULL);";
     }
+    if call.starts_with("ibv_post_") {
+        return "ibv_poll_cq(cq, 1, &completion);";
+    }
+    if call.starts_with("ucp_") {
+        return "while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker);";
+    }
+    if call == "nixl_capi_post_xfer_req" {
+        return "while (nixl_capi_get_xfer_status(agent, request) == NIXL_CAPI_IN_PROG) {}";
+    }
     let epoch = ["MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap"];
     if epoch.iter().any(|begin| call.starts_with(begin)) {
         "MPI_Win_flush_local(rank, win);"

@@ -77,7 +77,7 @@ unsafe fn library_function(handle: *mut c_void, name: *const c_char) -> *mut c_v
     }
     // SAFETY: dlsym's contract: name is a C string.
     let name = unsafe { CStr::from_ptr(name) };
-    if !name.to_bytes().starts_with(b"cuFile") {
+    if !["cuFile", "ucp_", "nixl_capi_"].iter().any(|begin| name.to_bytes().starts_with(begin.as_bytes())) {
         return std::ptr::null_mut();
     }
     // SAFETY: handle is the program's.
@@ -88,7 +88,8 @@ unsafe fn library_function(handle: *mut c_void, name: *const c_char) -> *mut c_v
 
 #[cfg(not(test))]
 fn library_wrapper(name: &[u8], found: *mut c_void) -> *mut c_void {
-    crate::libraries::cufile::wrapper(name, found).unwrap_or(std::ptr::null_mut())
+    use crate::libraries::{cufile, engines};
+    cufile::wrapper(name, found).or_else(|| engines::wrapper(name, found)).unwrap_or(std::ptr::null_mut())
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives), [`mpi`]
 //! (messages), [`cufile`] (files), [`annotations`] and [`external`] (`streamsan.h`), [`nvtx`]
 //! (NVTX's ranges), [`nvtx_memory`] (NVTX's memory regions), [`host_threads`] (synchronisation of
-//! host threads), [`instrumented`] (host code that says itself what it touches). What MPI, cuFile
-//! and engines access is logged by `requests`. Driver functions are in `crate::intercept`.
+//! host threads), [`instrumented`] (host code that says itself what it touches), [`engines`]
+//! (ibverbs, UCX, NIXL). What MPI, cuFile and engines access is logged by `requests`. Driver
+//! functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]
@@ -14,6 +15,7 @@ pub mod annotations;
 #[cfg(not(test))]
 #[expect(non_camel_case_types, reason = "cuFile's names")]
 pub mod cufile;
+pub mod engines;
 #[cfg(not(test))]
 pub mod external;
 pub mod host_threads;

@@ -87,11 +87,19 @@ pub(super) fn give_back(borrower: u32) {
 /// Something begins that makes these accesses beside the host. Answers its number; 0: the process
 /// is not observed.
 pub(super) fn begin(call: FnId, accesses: &[Access]) -> u32 {
+    begin_named(call, accesses, "")
+}
+
+/// As [`begin`], with the words by which reports speak of it; empty: "the request".
+pub(super) fn begin_named(call: FnId, accesses: &[Access], name: &str) -> u32 {
     let mut request = 0;
     observe(call, 0, Phase::Before, |cx| {
         let Some(core) = cx.core() else { return };
         request = core.handles.next.stream.take();
         cx.log(&Op::RequestStart { request: StreamId(request) });
+        if !name.is_empty() {
+            cx.log(&Op::StreamName { stream: StreamId(request), name: name.into() });
+        }
         log(cx, StreamId(request), accesses);
     });
     if request != 0 {

@@ -1,6 +1,8 @@
 //! Libraries that are ops of their own, and what they keep for themselves: NCCL and cuDNN, each
 //! against one that does as it does.
 
+mod engines;
+
 use std::path::{Path, PathBuf};
 
 use tests::run::{end, streamsan};
@@ -10,11 +12,12 @@ use tests::{build, fake};
 fn library(source: &str, name: &str) -> PathBuf {
     let source = build::programs().join("fake").join(source);
     let header = build::programs().join("fake/cuda_mini.h");
+    let own_header = Some(source.with_extension("h")).filter(|own| own.exists()).unwrap_or(header.clone());
     let mut args: Vec<String> = ["-O1", "-shared", "-fPIC", "-w", "-o", "{out}"].map(String::from).into();
     args.push(format!("-Wl,-soname,{name}"));
     args.push(format!("-I{}", build::programs().join("fake").display()));
     args.extend([source.display().to_string(), "-L".into(), fake::folder().display().to_string(), "-lcuda".into()]);
-    build::cached(name, Path::new("gcc"), &args, &[&source, &header])
+    build::cached(name, Path::new("gcc"), &args, &[&source, &header, &own_header])
         .unwrap_or_else(|e| panic!("the fake {name} does not compile: {e}"))
 }
 

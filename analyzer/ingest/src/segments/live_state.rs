@@ -174,7 +174,7 @@ impl LiveState {
             Op::RequestStart { request } => self.put((op.tag(), request.0.into(), 0), bytes),
             Op::CaptureEnd { stream, .. } => self.drop_all(&[tag::CaptureBegin], stream.0.into()),
             Op::StreamDestroy { stream } => self.end_stream(stream.0),
-            Op::RequestDone { request } => self.drop_all(&[tag::RequestStart], request.0.into()),
+            Op::RequestDone { request } => self.drop_all(&[tag::RequestStart, tag::StreamName], request.0.into()),
             Op::SharedEvent { event, .. } => self.put((op.tag(), event.0.into(), 0), bytes),
             Op::EventDestroy { event } => self.drop_all(&[tag::SharedEvent], event.0.into()),
             // Whether something has released the latest one is not known here.
