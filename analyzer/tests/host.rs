@@ -175,6 +175,34 @@ fn a_flag_behind_the_download_may_have_notified_the_host() {
     p.silent();
 }
 
+/// A kernel that writes a block, and an engine that reads it, with a message to the host behind the
+/// kernel (`Some(true)`), before it (`Some(false)`), or none.
+fn sending(told: Option<bool>) -> Program {
+    const FLAG: u64 = PINNED + (1 << 20);
+    let mut p = Program::new();
+    p.malloc(X, N);
+    p.alloc(FLAG, N, MemoryKind::PinnedHost);
+    let value = Op::WriteValue { stream: A, address: FLAG, value: 1, width: 4, barrier: true };
+    if told == Some(false) {
+        p.does("cuStreamWriteValue32", value.clone());
+    }
+    p.go(A, X, &[writes(0, Shape::Exact(0, N))]);
+    if told == Some(true) {
+        p.does("cuStreamWriteValue32", value);
+    }
+    let (request, region) = (StreamId(40), Region::linear(X, N));
+    p.does("ibv_post_send", Op::RequestStart { request });
+    p.does("ibv_post_send", Op::HostTransfer { request, region, reads: true, writes: false, exact: true });
+    p
+}
+
+#[test]
+fn a_host_that_may_have_been_told_hands_a_block_on() {
+    assert_eq!(sending(Some(true)).verdict(), ["read-after-write possible"]);
+    assert_eq!(sending(Some(false)).verdict(), ["read-after-write certain"]);
+    assert_eq!(sending(None).verdict(), ["read-after-write certain"]);
+}
+
 #[test]
 fn wild_numbers_do_no_harm() {
     let mut p = copying();

@@ -51,6 +51,16 @@ pub struct Tile {
 }
 
 impl Tensor {
+    /// One past its last byte.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        let steps = self.sizes[1..]
+            .iter()
+            .zip(self.strides)
+            .map(|(size, stride)| size.saturating_sub(1).saturating_mul(stride));
+        self.address.saturating_add(steps.fold(self.sizes[0].saturating_mul(self.element), u64::saturating_add))
+    }
+
     /// Decodes the first [`SIZE`] bytes of a map of a device of compute capability 9.x; `None` when
     /// they are no map that is understood.
     #[must_use]

@@ -15,6 +15,8 @@
  *   verbs descriptor [waits] as written, with memory that is registered by a descriptor
  *   verbs thread [waits]     as reused; another thread polls
  *   verbs early [waits]      as written, with a device that was opened before CUDA was in use
+ *   verbs told               a stream writes a value behind the fill, by which the host may know that it is over
+ *   verbs told-early         it writes the value before the fill: a race
  *   verbs event, beside, other, pieces, copied, refused, failed, destroyed, reset, all, closed, looked-up   clean
  *   verbs extended, unknown, immediate, provider, builder, early-builder   clean, and what is not modelled is counted
  * With PLUGIN this is a library that a program opens. */
@@ -26,6 +28,8 @@
 #define main run
 #endif
 #define BYTES 4096ul
+
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr at, unsigned value, unsigned flags);
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -99,6 +103,15 @@ int main(int argc, char **argv) {
         fill(p);
         if (waits) CHECK(cuStreamSynchronize(s));
         post(!strcmp(how, "sent") ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, p, BYTES);
+        finish();
+    } else if (!strcmp(how, "told") || !strcmp(how, "told-early")) {
+        void *flag;
+        CHECK(cuMemHostAlloc(&flag, 64, 0));
+        if (!strcmp(how, "told-early")) CHECK(cuStreamWriteValue32_v2(s, (CUdeviceptr)flag, 1, 0));
+        fill(p);
+        if (!strcmp(how, "told")) CHECK(cuStreamWriteValue32_v2(s, (CUdeviceptr)flag, 1, 0));
+        while (*(volatile unsigned *)flag != 1) usleep(200);
+        post(IBV_WR_SEND, p, BYTES);
         finish();
     } else if (!strcmp(how, "event")) {
         CUevent event;

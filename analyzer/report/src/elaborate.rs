@@ -10,7 +10,7 @@ use crate::model::{Actor, AllocationInfo, Finding, Inside, Side, StreamName, tit
 use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
-use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Region, Site};
+use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Region, Site, TensorMaps};
 use detect::race::Beside;
 use detect::state::graphs::Graphs;
 use detect::state::handovers::HandOvers;
@@ -36,6 +36,8 @@ pub struct Elaborator<'a> {
     pub handovers: &'a HandOvers,
     /// Graphs, for the streams that were captured.
     pub graphs: &'a Graphs,
+    /// Tensor maps, for where they were made.
+    pub maps: &'a TensorMaps,
     /// Stacks.
     pub stacks: &'a mut dyn Stacks,
     /// Operators of PyTorch.
@@ -195,10 +197,24 @@ impl Elaborator<'_> {
             launched: self.frames(s.launched).to_vec(),
             regions: self.regions.names(s.region),
             process: None,
+            encoded: self.encoded(access),
             inside: self.inside(access),
         };
         describe_bytes(&mut side, access, base);
         side
+    }
+
+    /// The calls that made the tensor map by which a kernel copies these bytes.
+    fn encoded(&mut self, access: &Access) -> Vec<String> {
+        let (site, bytes) = (&access.site, &access.extent);
+        if site.cause != Cause::Kernel {
+            return Vec::new();
+        }
+        let made = self.maps.made_for(site.kernel, site.param, bytes.start, bytes.end);
+        let mut places: Vec<String> = made.into_iter().filter_map(|stack| self.place(stack)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// Where Python started the backward pass that an access of PyTorch's engine belongs to.

@@ -78,7 +78,8 @@ macro_rules! disarm {
 disarm! {
     Frame: function, file, module, source; kind, line, address, inlined;
     StreamName: long, name, called, short, stack; id, kind, handle;
-    Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside, arguments, started;
+    Side: through, call, seen_by, kernel, operator, stream, thread, gaps, stack, launched, regions, inside, arguments, started,
+        encoded;
         actor, verb, does_both, to_output, guessed, symbol, node, param, from, to, precision, process;
     Inside: file, source; line;
     AllocationInfo: name, call, stack, freed; kind, levels, address, size;

@@ -150,6 +150,10 @@ pub struct Side {
     pub regions: Vec<String>,
     /// The process, when the other side is in another one.
     pub process: Option<u32>,
+    /// For a copy by a tensor map: where the map was encoded, several places where it may be one of
+    /// several maps.
+    #[serde(default)]
+    pub encoded: Vec<String>,
     /// The first instruction of the kernel that touches these bytes, as a source line, when its
     /// code has a line table.
     pub inside: Option<Inside>,

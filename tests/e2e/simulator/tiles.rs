@@ -44,6 +44,7 @@ fn maps_that_kernels_make_have_the_tensors_that_are_put_in() {
                         assert_eq!(report["coverage"]["launches"]["kinds_only"], 1, "{case}");
                     }
                     let finding = &report["findings"][0];
+                    assert!(!racy || finding["access"]["encoded"] == serde_json::json!([]), "{case}: {finding}");
                     // What is measured of the PTX that runs is no proof for machine code beside it.
                     let confidence = if (form, how) == ("ptx", "--sim") { "certain" } else { "likely" };
                     let wanted = ("write-after-write".into(), confidence.into());
@@ -124,6 +125,14 @@ fn judge(form: &str, code: &[&str], pairs: &[&str], arch: u32) {
                         (&"write-after-write".into(), &"certain".into()),
                         "{case}"
                     );
+                    // Each kernel's side names the call that made its map.
+                    let kernels = ["access", "previous"].map(|side| &finding[side]);
+                    for side in kernels.into_iter().filter(|side| side["operation"] == "kernel") {
+                        let places: Vec<&str> =
+                            side["encoded"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
+                        assert!(!places.is_empty(), "{case}: {side}");
+                        assert!(places.iter().all(|place| place.contains("tiles.cu:")), "{case}: {places:?}");
+                    }
                 }
             }
         }

@@ -161,3 +161,19 @@ pub(super) fn host_touch(
         }
     }
 }
+
+/// A library or an engine accesses bytes for the host, which may have learned through memory that
+/// work is over: a thread that waits for the flags of kernels and hands on what they wrote. What
+/// the host has looked at is not asked: its loads are seen with `--host-accesses` only.
+pub(super) fn host_transfer(state: &mut ProcessState, facts: &mut ProcessFacts) {
+    if state.races.is_empty() {
+        return;
+    }
+    let mut senders = senders(state, facts);
+    senders.iter_mut().for_each(|sender| sender.unheard = false);
+    for race in &mut state.races {
+        if senders.iter().any(|sender| sender.may_tell_of(&race.previous)) {
+            (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
+        }
+    }
+}

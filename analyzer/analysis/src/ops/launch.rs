@@ -152,6 +152,12 @@ pub(super) fn launch(
             None => {}
         }
     }
+    for effect in &predicted.effects {
+        if let EffectBase::Tensor(param, _) = effect.base {
+            let map = l.params.get(param as usize..).unwrap_or_default();
+            state.memory.tensor_maps.note_copy(kernel, param, map);
+        }
+    }
     let site = Site { kernel, node: number, ..context.site(Cause::Kernel, stream) };
     let view = state.ordering.view(context.epoch, node);
     let before_wait = state.ordering.view_before_wait(context.epoch, node).filter(|_| begins_early);

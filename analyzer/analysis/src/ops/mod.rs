@@ -73,6 +73,9 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
                 let context = state.submissions.context(origin, epoch);
                 work(state, facts, op, context, None);
             };
+            if matches!(op, Op::HostTransfer { .. }) {
+                host_touch::host_transfer(state, facts);
+            }
             state.memory.escapes.end();
             state.memory.contents.forget_fleeting();
         }
@@ -144,7 +147,7 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             state.memory.destroy_array(array);
         }
         Op::ObjectCreate { object, region, writable } => state.memory.object(object, Object { region, writable }),
-        Op::TensorMap { .. } => state.memory.tensor_maps.record(op),
+        Op::TensorMap { .. } => state.memory.tensor_maps.record(op, origin.stack),
         Op::ObjectDestroy { object } => state.memory.destroy_object(object),
         // Its clock may be behind a wait that is forgotten by the time it runs.
         Op::HostFunc { .. } if state.gaps.are_doubtful() => {}

@@ -66,6 +66,7 @@ impl ProcessFacts {
             regions: &state.submissions.regions,
             handovers: &state.submissions.handovers,
             graphs: &state.graphs,
+            maps: &state.memory.tensor_maps,
             stacks: &mut *self.stacks,
             schemas: self.schemas.clone(),
             code: &mut self.code,

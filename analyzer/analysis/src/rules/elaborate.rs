@@ -95,6 +95,7 @@ fn side(raw: &RawBreach, elaborator: &mut Elaborator<'_>) -> Side {
         started: Vec::new(),
         regions: elaborator.regions.names(raw.region),
         process: None,
+        encoded: Vec::new(),
         inside: None,
     }
 }

@@ -159,6 +159,7 @@ impl Work<'_, '_> {
             return Vec::new();
         }
         let written = self.written(effects, image);
+        let kernel = self.site.kernel;
         let tiles = |effect: &'e Effect| {
             let EffectBase::MapInMemory(map) = &effect.base else { return None };
             let MapInMemory { base, at, tiles, arch } = &**map;
@@ -175,6 +176,7 @@ impl Work<'_, '_> {
             let word = |at: usize| Some(self.memory.contents.word(place.address + at as u64)?.to_le_bytes());
             let words: Vec<[u8; 8]> = (0..tensor_maps::WHOLE).step_by(8).map_while(word).collect();
             let known = layout.read(words.as_flattened(), &self.memory.tensor_maps)?;
+            self.memory.tensor_maps.note_copy(kernel, param.unwrap_or(u32::MAX), words.as_flattened());
             let base = |address| param.map_or(EffectBase::Absolute(address), |at| EffectBase::Tensor(at, address));
             let kind = match effect.kind {
                 AccessKind::Read => kernels::AccessKind::Read,

@@ -57,9 +57,10 @@ pub fn attribute(measured: &mut Evaluated, predicted: &Evaluated, memory: &Alloc
         let home = memory.locate(at).map(|place| (place.home, place.allocation));
         let near = |value: u64| home.is_some() && memory.locate(value).map(|p| (p.home, p.allocation)) == home;
         let leads_here = |known: &&Effect| match (&known.base, &known.bytes) {
-            (EffectBase::Param(_, value) | EffectBase::Maybe(_, value), EffectExtent::Bounded { lo, hi, .. }) => {
-                near(*value) && *lo <= at && at < *hi
-            }
+            (
+                EffectBase::Param(_, value) | EffectBase::Maybe(_, value) | EffectBase::Tensor(_, value),
+                EffectExtent::Bounded { lo, hi, .. },
+            ) => near(*value) && *lo <= at && at < *hi,
             (EffectBase::Param(_, value) | EffectBase::Maybe(_, value), _) => near(*value),
             _ => false,
         };

@@ -81,6 +81,9 @@ pub(super) fn side(out: &mut String, style: Style, title: &str, s: &Side, f: &Fi
         let _ = write!(by, ", in {}", s.regions.join(" > "));
     }
     let _ = writeln!(out, "  {by}");
+    if !s.encoded.is_empty() {
+        let _ = writeln!(out, "  by a tensor map encoded at {}", s.encoded.join(" or "));
+    }
     if let Some(inside) = &s.inside {
         let file = inside.file.rsplit('/').next().unwrap_or_default();
         let source = inside.source.as_ref().map_or_else(String::new, |text| format!(": {text}"));

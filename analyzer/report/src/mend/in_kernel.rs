@@ -175,6 +175,7 @@ impl Elaborator<'_> {
             started: Vec::new(),
             regions: self.regions.names(site.region),
             process: None,
+            encoded: Vec::new(),
             inside: None,
         }
     }

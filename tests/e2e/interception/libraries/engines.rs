@@ -97,6 +97,19 @@ fn work_of_an_rdma_card_through_symbols_with_versions() {
     races_and_is_mended(&program, &case("reused", "write-after-read", "certain", "RDMA write (work request 7)"));
 }
 
+/// A value in memory, or a kernel's flag, may tell the host that a block can be sent.
+#[test]
+fn work_of_an_rdma_card_that_the_host_may_have_been_told_of() {
+    let program = user("verbs.c", &library("verbs.c", "libibverbs.so.1"));
+    let sim = |name: &str| end(streamsan(["--sim", "--"]).arg(&program).arg(name));
+    let ended = sim("told");
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
+    let ended = sim("told-early");
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{}", ended.err);
+    assert!(ended.err.contains("DATA RACE: read-after-write (certain)"), "{}", ended.err);
+}
+
 /// What is posted or completes past the functions that are seen is counted, and never a race.
 #[test]
 fn work_of_an_rdma_card_that_is_not_modelled() {

@@ -166,6 +166,7 @@ fn side(s: &Side) -> Value {
         "launched": stack(&s.launched),
         "started": stack(&s.started),
         "regions": s.regions,
+        "encoded": s.encoded,
         "pid": s.process,
         "inside": s.inside.as_ref().map(|i| json!({ "file": i.file, "line": i.line, "source": i.source })),
     })
