@@ -96,6 +96,7 @@
 
 mod accesses;
 mod clock;
+mod deferred;
 mod detector;
 mod events;
 mod grade;
