@@ -18,11 +18,10 @@ const PAGE: u32 = REGION - 6;
 /// byte by byte, where those of many blocks become one.
 const MOST: usize = 4 << REGION;
 
-/// A read as it came, but for its block and its place.
+/// A read as it came, but for its block, its lanes and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     site: u32,
-    lanes: u32,
     epoch: u64,
     floor: u64,
     pattern: Pattern,
@@ -37,6 +36,7 @@ struct Kind {
 struct Entry {
     /// The offset of the first lane; of lanes in no order a hash of all offsets.
     place: u32,
+    lanes: u32,
     first: u32,
     last: u32,
     /// The number of the offsets of lanes in no order.
@@ -57,7 +57,7 @@ pub(super) struct Deferred {
 struct Region {
     /// Pages whose histories are kept byte by byte.
     direct: u64,
-    /// By the kind: sorted by place and block, and no block is in two of one place.
+    /// By the kind: sorted by place, lanes and block, and no block is in two of one place and lanes.
     reads: IndexMap<Kind, Vec<Entry>, FxBuildHasher>,
     tables: Vec<Offsets>,
     entries: usize,
@@ -75,56 +75,46 @@ enum Found {
 
 impl Region {
     /// Adds a read. `false`: it has no room.
-    fn add(&mut self, kind: Kind, block: u32, offsets: &Offsets) -> bool {
-        let first = kind.lanes.trailing_zeros() as usize;
-        let place = match kind.pattern {
-            Pattern::Strides { .. } => u32::from(offsets[first]),
-            Pattern::Each => {
-                let mut hasher = FxHasher::default();
-                lanes(kind.lanes).for_each(|lane| offsets[lane as usize].hash(&mut hasher));
-                (hasher.finish() >> 32) as u32
-            }
-        };
+    fn add(&mut self, kind: Kind, (block, mask): (u32, u32), offsets: &Offsets) -> bool {
+        let each = kind.pattern == Pattern::Each;
+        let place = if each { hash(mask, offsets) } else { u32::from(offsets[mask.trailing_zeros() as usize]) };
         let (tables, entries) = (&mut self.tables, self.reads.entry(kind).or_default());
         let same = |entry: &Entry| {
             let of = tables.get(entry.table as usize);
-            of.is_none_or(|of| lanes(kind.lanes).all(|lane| of[lane as usize] == offsets[lane as usize]))
+            of.is_none_or(|of| lanes(mask).all(|lane| of[lane as usize] == offsets[lane as usize]))
         };
-        let at = match find(entries, place, block, same) {
+        let at = match find(entries, (place, mask), block, same) {
             Found::This => return true,
             Found::Other => return false,
             Found::Place(at) => at,
         };
-        let follows = at.checked_sub(1).filter(|&before| {
-            let before = &entries[before];
-            before.place == place && before.last.checked_add(1) == Some(block)
-        });
-        let precedes =
-            entries.get(at).is_some_and(|next| next.place == place && block.checked_add(1) == Some(next.first));
+        let alike = |entry: &Entry| (entry.place, entry.lanes) == (place, mask);
+        let before = at.checked_sub(1).filter(|&before| alike(&entries[before]));
+        let follows = before.filter(|&before| entries[before].last.checked_add(1) == Some(block));
+        let next = entries.get(at).copied().filter(alike);
+        let precedes = next.filter(|next| block.checked_add(1) == Some(next.first));
         match (follows, precedes) {
-            (Some(before), true) => {
-                entries[before].last = entries[at].last;
+            (Some(before), Some(next)) => {
+                entries[before].last = next.last;
                 entries.remove(at);
                 self.entries -= 1;
             }
-            (Some(before), false) => entries[before].last = block,
-            (None, true) => entries[at].first = block,
-            (None, false) => {
-                let table = match kind.pattern {
-                    Pattern::Strides { .. } => u32::MAX,
-                    Pattern::Each => {
-                        let near = at.checked_sub(1).map(|before| entries[before]);
-                        let near = [near, entries.get(at).copied()].into_iter().flatten();
-                        near.into_iter().find(|entry| entry.place == place).map_or_else(
-                            || {
-                                tables.push(*offsets);
-                                tables.len() as u32 - 1
-                            },
-                            |entry| entry.table,
-                        )
+            (Some(before), None) => entries[before].last = block,
+            (None, Some(_)) => entries[at].first = block,
+            (None, None) => {
+                let table = match (before.map(|before| entries[before]).or(next), each) {
+                    (Some(near), _) => near.table,
+                    (None, false) => u32::MAX,
+                    (None, true) => {
+                        tables.push(*offsets);
+                        tables.len() as u32 - 1
                     }
                 };
-                entries.insert(at, Entry { place, first: block, last: block, table });
+                if entries.len() == entries.capacity() {
+                    // There are many short lists, and doubled ones would be half empty.
+                    entries.reserve_exact(1 + entries.len() / 4);
+                }
+                entries.insert(at, Entry { place, lanes: mask, first: block, last: block, table });
                 self.entries += 1;
             }
         }
@@ -135,7 +125,7 @@ impl Region {
         let mut offsets = [0; LANES];
         match kind.pattern {
             Pattern::Each => offsets = self.tables[entry.table as usize],
-            Pattern::Strides { .. } => kind.pattern.offsets(kind.lanes, entry.place as u16, &mut offsets),
+            Pattern::Strides { .. } => kind.pattern.offsets(entry.lanes, entry.place as u16, &mut offsets),
         }
         offsets
     }
@@ -150,7 +140,7 @@ impl Region {
         for (at, (kind, entries)) in reads.iter().enumerate() {
             for entry in entries {
                 let offsets = self.offsets(kind, entry);
-                if lanes(kind.lanes).any(|lane| page(offsets[lane as usize]) & pages != 0) {
+                if lanes(entry.lanes).any(|lane| page(offsets[lane as usize]) & pages != 0) {
                     met.extend((entry.first..=entry.last).map(|block| (block, kind.epoch, at, *entry)));
                 }
             }
@@ -159,7 +149,7 @@ impl Region {
         for (block, epoch, at, entry) in met {
             let Some((kind, _)) = reads.get_index(at) else { continue };
             let offsets = self.offsets(kind, &entry);
-            let here = lanes(kind.lanes).filter(|&lane| page(offsets[lane as usize]) & pages != 0);
+            let here = lanes(entry.lanes).filter(|&lane| page(offsets[lane as usize]) & pages != 0);
             let here = here.fold(0, |all, lane| all | 1 << lane);
             give(&Deferred {
                 access: Access {
@@ -191,7 +181,7 @@ impl Region {
         reads.retain(|kind, entries| {
             entries.retain(|entry| {
                 let offsets = self.offsets(kind, entry);
-                lanes(kind.lanes).any(|lane| self.direct >> (offsets[lane as usize] >> PAGE) & 1 == 0)
+                lanes(entry.lanes).any(|lane| self.direct >> (offsets[lane as usize] >> PAGE) & 1 == 0)
             });
             !entries.is_empty()
         });
@@ -216,15 +206,22 @@ impl Region {
     }
 }
 
-fn find(entries: &[Entry], place: u32, block: u32, same: impl Fn(&Entry) -> bool) -> Found {
-    let key = |entry: &Entry| (entry.place, entry.first);
+fn hash(mask: u32, offsets: &Offsets) -> u32 {
+    let mut hasher = FxHasher::default();
+    lanes(mask).for_each(|lane| offsets[lane as usize].hash(&mut hasher));
+    (hasher.finish() >> 32) as u32
+}
+
+fn find(entries: &[Entry], place: (u32, u32), block: u32, same: impl Fn(&Entry) -> bool) -> Found {
+    let key = |entry: &Entry| ((entry.place, entry.lanes), entry.first);
     // Mostly the last one is of the block before, or goes before this one.
     let at = match entries.last() {
         Some(last) if key(last) <= (place, block) => entries.len(),
         _ => entries.partition_point(|entry| key(entry) <= (place, block)),
     };
-    let before = at.checked_sub(1).map(|before| &entries[before]).filter(|entry| entry.place == place);
-    let next = entries.get(at).filter(|entry| entry.place == place);
+    let alike = |entry: &&Entry| (entry.place, entry.lanes) == place;
+    let before = at.checked_sub(1).map(|before| &entries[before]).filter(alike);
+    let next = entries.get(at).filter(alike);
     if before.or(next).is_some_and(|near| !same(near)) {
         return Found::Other;
     }
@@ -266,17 +263,25 @@ impl Log {
             apart |= addresses[lane as usize] ^ first;
         }
         let add = |region: &mut Region, here: u32| {
-            let kind = Kind {
+            if region.is_full() {
+                return false;
+            }
+            let kind = |pattern: Pattern| Kind {
                 site: now.site,
-                lanes: here,
                 epoch: now.epoch,
                 floor,
-                pattern: Pattern::of(here, &offsets),
+                pattern,
                 warp: now.warp,
                 flags: now.flags,
                 size: now.reach >> 4,
             };
-            !region.is_full() && region.add(kind, now.block, &offsets)
+            let mut add = |pattern, lanes| region.add(kind(pattern), (now.block, lanes), &offsets);
+            let whole = Pattern::of(here, &offsets);
+            if let (Pattern::Each, Some(parts)) = (whole, Pattern::halves(here, &offsets)) {
+                // An index that begins anew at the end of a table.
+                return parts.into_iter().all(|(pattern, lanes)| add(pattern, lanes));
+            }
+            add(whole, here)
         };
         if apart >> REGION == 0 {
             let region = self.region(first >> REGION);

@@ -50,6 +50,20 @@ impl Pattern {
         if same { pattern } else { Pattern::Each }
     }
 
+    /// The patterns of the first lanes and of the others, if both have strides.
+    pub(super) fn halves(mask: u32, offsets: &Offsets) -> Option<[(Pattern, u32); 2]> {
+        let first = mask.trailing_zeros();
+        let near = i32::from(offsets[(first as usize + 1) & 31]) - i32::from(offsets[first as usize]);
+        let breaks = |&lane: &u32| {
+            let apart = i32::from(offsets[lane as usize]) - i32::from(offsets[first as usize]);
+            mask >> lane & 1 != 0 && apart != near * (lane - first) as i32
+        };
+        let end = (first..LANES as u32).find(breaks).filter(|&end| end > first)?;
+        let low = mask & ((1 << end) - 1);
+        let parts = [low, mask & !low].map(|part| (Pattern::of(part, offsets), part));
+        parts.iter().all(|(pattern, _)| *pattern != Pattern::Each).then_some(parts)
+    }
+
     /// The offsets of lanes, from that of the first one. Nothing of those in no order.
     pub(super) fn offsets(&self, mask: u32, place: u16, offsets: &mut Offsets) {
         let Pattern::Strides { near, period, far } = *self else { return };
@@ -96,6 +110,12 @@ mod tests {
         assert_eq!(of(0b1001, |lane| lane * lane), Pattern::Strides { near: 3, period: 32, far: 0 });
         assert_eq!(of(!0, |lane| lane * lane), Pattern::Each);
         assert_eq!(of(0b1011, |lane| lane * lane), Pattern::Each);
+        let wraps = |lane: u32| (lane * 132 + 60_000) % 62_640;
+        assert_eq!(of(!0, wraps), Pattern::Each);
+        let offsets = std::array::from_fn(|lane| wraps(lane as u32) as u16);
+        let strides = Pattern::Strides { near: 132, period: 32, far: 0 };
+        assert_eq!(Pattern::halves(!0, &offsets), Some([(strides, 0xf_ffff), (strides, 0xfff0_0000)]));
+        assert_eq!(Pattern::halves(!0, &std::array::from_fn(|lane| (lane * lane) as u16)), None);
         assert_eq!(of(!0, |lane| if lane == 31 { 0 } else { lane * 4 }), Pattern::Each);
     }
 }

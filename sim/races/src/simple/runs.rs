@@ -165,6 +165,15 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             continue;
         }
         let of_block = before.block == now.block;
+        // Mostly another warp of the block does the same.
+        if of_block
+            && before.warp != now.warp
+            && (before.flags, before.reach) == (now.flags, now.reach)
+            && before.epoch >= floor
+        {
+            (count, atomics) = (count + 1, atomics | both);
+            continue;
+        }
         let own = of_block && before.warp == now.warp;
         let past = of_block && before.epoch < floor;
         (count, alone) = (count + 1, alone && of_block);
