@@ -9,6 +9,7 @@ mod lines;
 mod lives;
 mod random;
 mod reductions;
+mod schedules;
 mod script;
 mod sources;
 mod twins;

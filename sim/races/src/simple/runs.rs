@@ -195,8 +195,12 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             return false;
         }
     }
-    let crowded = |line: &Line| if alone { line.with(KEPT as u32) } else { to_be_joined(line) };
-    if !has_room(line, piece) || count >= STEP - 1 && crowded(line) & piece.cells != 0 {
+    // No cell has more accesses than runs were met.
+    let is_crowded = |line: &Line| match alone {
+        true => count >= KEPT && line.with(KEPT as u32) & piece.cells != 0,
+        false => count >= STEP - 1 && to_be_joined(line) & piece.cells != 0,
+    };
+    if !has_room(line, piece) || is_crowded(line) {
         return false;
     }
     match line.runs.last() {
