@@ -100,6 +100,7 @@
 mod accesses;
 mod clock;
 mod deferred;
+mod deferring;
 mod detector;
 mod events;
 mod grade;

@@ -7,8 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
 use super::pattern::{Offsets, Pattern, REGION, offset};
-use crate::events::LANES;
-use crate::pair::lanes;
+use crate::events::{LANES, lanes};
 use crate::shadow::Access;
 
 /// Bytes of a page, as a power of two: a region has 64.
@@ -45,19 +44,19 @@ struct Entry {
 
 /// A read of a warp that is to be kept byte by byte from now on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Deferred {
-    pub(super) access: Access,
-    pub(super) floor: u64,
-    pub(super) addresses: [u64; LANES],
+pub(crate) struct Deferred {
+    pub(crate) access: Access,
+    pub(crate) floor: u64,
+    pub(crate) addresses: [u64; LANES],
     /// The size, as a power of two.
-    pub(super) size: u32,
+    pub(crate) size: u32,
 }
 
 #[derive(Debug, Default)]
 struct Region {
     /// Pages whose histories are kept byte by byte.
     direct: u64,
-    /// By the kind: sorted by place, lanes and block, and no block is in two of one place and lanes.
+    /// By the kind: sorted by place, lanes and block. No block is in two of one place and lanes.
     reads: IndexMap<Kind, Vec<Entry>, FxBuildHasher>,
     tables: Vec<Offsets>,
     entries: usize,
@@ -252,7 +251,7 @@ impl Log {
 
     /// Takes a plain read of threads with one clock. Returns the lanes that are left: those of
     /// pages whose histories are kept byte by byte, or for which there is no room.
-    pub(super) fn add(&mut self, now: &Access, mask: u32, addresses: &[u64; LANES], floor: u64) -> u32 {
+    pub(crate) fn add(&mut self, now: &Access, mask: u32, addresses: &[u64; LANES], floor: u64) -> u32 {
         let mut offsets = [0; LANES];
         let first = addresses[mask.trailing_zeros() as usize];
         let (mut todo, mut left, mut apart) = (mask, 0, 0);
@@ -311,7 +310,7 @@ impl Log {
     }
 
     /// Takes the pages of an access out of the list, and gives what was read there.
-    pub(super) fn settle(&mut self, mask: u32, addresses: &[u64; LANES], size: u64, mut give: impl FnMut(&Deferred)) {
+    pub(crate) fn settle(&mut self, mask: u32, addresses: &[u64; LANES], size: u64, mut give: impl FnMut(&Deferred)) {
         let mut done = None;
         for lane in lanes(mask) {
             let address = addresses[lane as usize];
@@ -337,7 +336,7 @@ impl Log {
     }
 
     /// Takes the pages of some bytes out of the list that are in it, and gives what was read there.
-    pub(super) fn settle_bytes(&mut self, address: u64, size: u64, mut give: impl FnMut(&Deferred)) {
+    pub(crate) fn settle_bytes(&mut self, address: u64, size: u64, mut give: impl FnMut(&Deferred)) {
         let end = address.saturating_add(size.saturating_sub(1));
         let mut numbers: Vec<u64> = self.index.keys().copied().collect();
         numbers.retain(|number| (address >> REGION..=end >> REGION).contains(number));

@@ -92,7 +92,7 @@ mod tests {
         let pattern = Pattern::of(mask, &offsets);
         let mut made = offsets;
         pattern.offsets(mask, offsets[mask.trailing_zeros() as usize], &mut made);
-        for lane in crate::pair::lanes(mask) {
+        for lane in crate::events::lanes(mask) {
             assert_eq!(made[lane as usize], offsets[lane as usize], "{pattern:?}, {mask:#x}");
         }
         pattern
