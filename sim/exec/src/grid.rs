@@ -291,7 +291,10 @@ fn go_round(shared: &Shared<'_>, workers: u64, index: u64) {
                 break;
             }
             let mut block = spare.pop().unwrap_or_else(|| Cluster::new(shared.env));
-            block.start(in_order_of(shared.env.launch.schedule, linear, shared.units));
+            // Where not all fit, one that waits for those of lower numbers must not keep them out.
+            let all_fit = cooperative || shared.units <= most;
+            let schedule = if all_fit { shared.env.launch.schedule } else { 0 };
+            block.start(in_order_of(schedule, linear, shared.units));
             resident.push_back(block);
             if !cooperative {
                 break;

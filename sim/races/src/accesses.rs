@@ -59,6 +59,10 @@ impl State {
         } else if !self.sources.is_empty() && access.kind != Kind::Read && access.memory == Memory::Global {
             self.overwrites(access);
         }
+        plain.lanes = self.defer(&plain);
+        if plain.lanes == 0 {
+            return;
+        }
         let access = &plain;
         let lanes = self.simple(access);
         if lanes == 0 {

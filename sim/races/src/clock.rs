@@ -135,6 +135,7 @@ impl Known {
         self.0.iter().any(of)
     }
 
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

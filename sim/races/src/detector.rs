@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::accesses::OBJECT;
 use crate::clock::{Known, Snapshot, join, union};
+use crate::deferred::Log;
 use crate::events::{
     LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, ThreadOf, WarpAccess,
 };
@@ -68,6 +69,8 @@ pub(crate) struct State {
     /// The cluster of each block, if clusters have several.
     pub(crate) clusters: FxHashMap<u32, u32>,
     pub(crate) shadows: FxHashMap<Memory, Shadow>,
+    /// Reads of global memory that are not in its shadow yet.
+    pub(crate) log: Log,
     pub(crate) locations: FxHashMap<(Memory, u64), Location>,
     meetings: FxHashMap<(Meeting, u32), Phases>,
     pub(crate) objects: Objects,
@@ -87,6 +90,9 @@ pub(crate) struct State {
     /// Tests compare: nothing goes the short way.
     #[cfg(test)]
     pub(crate) no_short_way: bool,
+    /// The same: no read is put off.
+    #[cfg(test)]
+    pub(crate) defers_nothing: bool,
     /// Room for a history that is made anew.
     pub(crate) scratch: Vec<Access>,
 }
@@ -129,7 +135,8 @@ impl Detector {
 
     /// Bytes that the histories take now.
     pub fn shadow_bytes(&self) -> u64 {
-        self.state().shadows.values().map(Shadow::bytes).sum()
+        let state = self.state();
+        state.shadows.values().map(Shadow::bytes).sum::<u64>() + state.log.bytes()
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -262,6 +269,7 @@ impl MemoryEvents for Detector {
 
     fn allocated(&self, address: u64, size: u64) {
         let mut state = self.state();
+        state.settle(address, size);
         if let Some(shadow) = state.shadows.get_mut(&Memory::Global) {
             shadow.forget(address, size);
         }

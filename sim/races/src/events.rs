@@ -251,3 +251,25 @@ pub trait MemoryEvents: Sync {
     /// each other.
     fn makes_event(&self, _block: u32) {}
 }
+
+/// The lanes of a mask.
+#[inline(always)]
+pub(crate) fn lanes(mask: u32) -> LanesOf {
+    LanesOf(mask)
+}
+
+/// The lanes of a mask that are left.
+#[derive(Debug, Clone)]
+pub(crate) struct LanesOf(u32);
+
+impl Iterator for LanesOf {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let lane = self.0.trailing_zeros();
+        let some = self.0 != 0;
+        self.0 &= self.0.wrapping_sub(1);
+        some.then_some(lane)
+    }
+}

@@ -67,6 +67,9 @@
 //! if it has one in the execution (`tests/random.rs` compares with a detector that keeps every
 //! access and every clock whole).
 //!
+//! Reads are put off until something else accesses their page (`deferred`): they come to the
+//! histories before it does, and until then nothing could have raced with them.
+//!
 //! The order of execution does not matter beside that: what is unordered is found whichever comes
 //! first. It matters where values steer threads, for other accesses are executed then, and where a
 //! read sees one release or another.
@@ -96,6 +99,8 @@
 
 mod accesses;
 mod clock;
+mod deferred;
+mod deferring;
 mod detector;
 mod events;
 mod grade;

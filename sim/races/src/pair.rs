@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::clock::{AGENT, ALL, Fenced, Known};
+pub(crate) use crate::events::lanes;
 use crate::events::{GROUPED, Kind, LANES, Scope};
 use crate::grade::Evidence;
 use crate::grids::Grids;
@@ -369,27 +370,5 @@ impl Group<'_> {
         } else {
             Remedy::BlockBarrier
         }
-    }
-}
-
-/// The lanes of a mask.
-#[inline(always)]
-pub(crate) fn lanes(mask: u32) -> LanesOf {
-    LanesOf(mask)
-}
-
-/// The lanes of a mask that are left.
-#[derive(Debug, Clone)]
-pub(crate) struct LanesOf(u32);
-
-impl Iterator for LanesOf {
-    type Item = u32;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<u32> {
-        let lane = self.0.trailing_zeros();
-        let some = self.0 != 0;
-        self.0 &= self.0.wrapping_sub(1);
-        some.then_some(lane)
     }
 }

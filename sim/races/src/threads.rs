@@ -100,6 +100,7 @@ impl Thread {
     }
 
     /// Whether a relaxed atomic operation of it releases nothing: it has passed no fence.
+    #[inline]
     pub(crate) fn publishes_nothing(&self) -> bool {
         self.sc.is_empty() && self.extra.as_ref().is_none_or(|extra| extra.fences.iter().all(Option::is_none))
     }

@@ -136,6 +136,8 @@ fn a_write_to_a_row_that_all_blocks_read_is_found() {
     let run = |writer: Option<(u32, u32)>, syncs: bool| {
         let mut s = Script::new(40, 128);
         for block in 0..40 {
+            // All blocks execute the same instructions.
+            s.site = 0;
             if syncs {
                 (0..block / 20).for_each(|_| s.sync(block));
             }

@@ -1,6 +1,7 @@
 //! The crate's tests as one program, a module for each file.
 
 mod async_proxy;
+mod deferred;
 mod flags;
 mod histories;
 mod launched_grids;
@@ -8,6 +9,7 @@ mod lines;
 mod lives;
 mod random;
 mod reductions;
+mod schedules;
 mod script;
 mod sources;
 mod twins;

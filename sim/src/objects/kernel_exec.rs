@@ -386,6 +386,13 @@ fn bulk_timing() -> interp::BulkTiming {
     }
 }
 
+/// In which order the blocks and warps of a kernel that is checked inside take their turns: a seed
+/// says it as of all other work. Which release a thread meets hangs on that.
+fn turns(is_checked: bool) -> u64 {
+    let config = crate::config::get_or_default();
+    if is_checked && config.schedule == config::Schedule::Random { config.seed } else { 0 }
+}
+
 /// Tells of the races of all grids. They are of one module.
 fn tell_races(module: &Arc<Module>, grids: InsideGrids, touched: &LaunchTouched) {
     let names = match &module.code.form {
@@ -434,6 +441,7 @@ fn one_grid(
         params: launch.params.clone(),
         cooperative: launch.cooperative,
         compile: crate::config::get_or_default().compile,
+        schedule: turns(watch.grids.is_some()),
         bulk: bulk_timing(),
         native: crate::NATIVE,
         ..interp::Launch::default()

@@ -207,6 +207,29 @@ fn kernels_are_chosen_by_name() {
     }
 }
 
+/// Which release a block meets hangs on the turns of blocks, which a seed changes.
+#[test]
+fn seeds_find_what_another_order_of_turns_shows() {
+    let flags = ["-w", "-std=c++17", "-lineinfo"];
+    let Some(program) = build::cuda_program_if_possible("sim/inside_turns.cu", "static", &flags) else { return };
+    for code in ["ptx", "sass"] {
+        let end = |form: &str, seed: Option<u32>| {
+            let seed = seed.map(|seed| format!("--sim-seed={seed}"));
+            let options: Vec<&str> = ["--inside"].into_iter().chain(seed.as_deref()).collect();
+            let (mut streamsan, json) = command("turns", &program, code, &options, &[form]);
+            let ended = run::end(&mut streamsan);
+            (ended.code(), findings(&report(&json)).len(), ended.out)
+        };
+        // In turn, each block has ended before the next one begins.
+        assert_eq!(end("racy", None), (Some(0), 0, "28\n".into()), "{code}");
+        let found = (1..=6).filter(|&seed| end("racy", Some(seed)).0 == Some(66)).count();
+        assert!(found >= 3, "{code}: {found} of 6 seeds");
+        for seed in 1..=6 {
+            assert_eq!(end("mended", Some(seed)), (Some(0), 0, "28\n".into()), "{code}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn suppressions_and_baselines_hold_inside_kernels() {
     let Some(program) = compiled() else { return };

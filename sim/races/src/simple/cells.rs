@@ -198,6 +198,26 @@ fn joins_readers(page: &mut Page, index: u32, now: &Access, thread: &Thread, kep
     !is_long(kept.len()) && page.refill(index, kept)
 }
 
+/// The same where all of a history is plain reads: keeps it without a look at what races.
+pub(super) fn keep_read(history: &mut Vec<Access>, now: &Access, floor: u64) {
+    history.retain_mut(|before| {
+        if before.is_wide() || before.block != now.block {
+            return true;
+        }
+        if before.warp == now.warp && !before.is_one_with(now) {
+            before.lanes &= !now.lanes;
+        }
+        before.epoch >= floor && before.lanes != 0
+    });
+    if history.iter().any(|before| before.includes(now)) {
+        return;
+    }
+    match history.iter_mut().find(|before| !before.is_wide() && before.is_one_with(now)) {
+        Some(same) => same.lanes |= now.lanes,
+        None => history.push(*now),
+    }
+}
+
 /// Writes of lanes at addresses that go upwards or downwards. Returns the lanes that are left.
 pub(super) fn writes(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
     let all = access.lanes;

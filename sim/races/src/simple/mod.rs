@@ -14,8 +14,9 @@ use std::sync::Arc;
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
 use crate::pair::lanes;
-use crate::shadow::{Access, Shadow};
+use crate::shadow::{Access, Line, Piece, Shadow};
 use crate::simple::cells::{atomics, reads, writes};
+use crate::simple::lanes::Groups;
 use crate::threads::Block;
 
 impl State {
@@ -70,7 +71,7 @@ impl State {
 
 /// The epoch and the floor of the lanes of an access, if they have the same and know of no other
 /// block.
-fn together(access: &WarpAccess<'_>, block: &Block) -> Option<(u64, u64)> {
+pub(crate) fn together(access: &WarpAccess<'_>, block: &Block) -> Option<(u64, u64)> {
     let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
     let first = &of_warp[access.lanes.trailing_zeros() as usize];
     if !first.known.is_empty() {
@@ -130,8 +131,20 @@ fn by_lines(
     }
 }
 
+/// Keeps a plain read of threads that had one clock then. What they have read there since, and what
+/// others have, are plain reads: nothing races.
+pub(crate) fn keep_read(shadow: &mut Shadow, read: &Access, (addresses, size): (&[u64; LANES], u32), floor: u64) {
+    let cursor = &mut shadow.cursor(size);
+    let rule = |line: &mut Line, piece: &Piece<'_>| runs::read(line, piece, read, floor);
+    let left = pieces::each((read.lanes, addresses, size), false, cursor, rule);
+    for &(address, group) in Groups::of(left, addresses, size).iter() {
+        let now = Access { lanes: group, ..*read };
+        shadow.update(address, 1 << size, |_, history| cells::keep_read(history, &now, floor));
+    }
+}
+
 /// An access of lanes that are at one address, as the history keeps it.
-fn kept(access: &WarpAccess<'_>, block: &Block, flags: u8) -> Access {
+pub(crate) fn kept(access: &WarpAccess<'_>, block: &Block, flags: u8) -> Access {
     let whole = if access.executing == block.alive(access.warp) { Access::WHOLE } else { 0 };
     Access {
         epoch: 0,

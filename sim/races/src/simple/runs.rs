@@ -165,6 +165,15 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             continue;
         }
         let of_block = before.block == now.block;
+        // Mostly another warp of the block does the same.
+        if of_block
+            && before.warp != now.warp
+            && (before.flags, before.reach) == (now.flags, now.reach)
+            && before.epoch >= floor
+        {
+            (count, atomics) = (count + 1, atomics | both);
+            continue;
+        }
         let own = of_block && before.warp == now.warp;
         let past = of_block && before.epoch < floor;
         (count, alone) = (count + 1, alone && of_block);
@@ -186,8 +195,12 @@ pub(super) fn atomic(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u6
             return false;
         }
     }
-    let crowded = |line: &Line| if alone { line.with(KEPT as u32) } else { to_be_joined(line) };
-    if !has_room(line, piece) || count >= STEP - 1 && crowded(line) & piece.cells != 0 {
+    // No cell has more accesses than runs were met.
+    let is_crowded = |line: &Line| match alone {
+        true => count >= KEPT && line.with(KEPT as u32) & piece.cells != 0,
+        false => count >= STEP - 1 && to_be_joined(line) & piece.cells != 0,
+    };
+    if !has_room(line, piece) || is_crowded(line) {
         return false;
     }
     match line.runs.last() {
