@@ -121,6 +121,34 @@ fn queried(upto: u64) -> Listing {
     p.listing()
 }
 
+/// What a communication library does inside its own call is not the program's to leave out; the
+/// same by the program is.
+#[test]
+fn a_wait_inside_a_call_of_a_communication_library_is_the_librarys() {
+    for (call, verdict) in
+        [("ncclGroupEnd", (SyncVerdict::Library, false)), ("cuStreamWaitEvent", (SyncVerdict::Nothing, true))]
+    {
+        let mut p = Program::new();
+        p.malloc(X, 4096);
+        p.go(A, X, &[writes(0, WHOLE)]);
+        let (event, mode) = (EventId(70), EventMode::Plain);
+        p.does("cuEventCreate", Op::EventCreate { event, context: CONTEXT, flags: 2, handle: 0 });
+        p.does("cuEventRecord", Op::EventRecord { event, stream: A, mode });
+        p.does(call, Op::StreamWait { stream: B, event, mode });
+        p.go(B, X + 2048, &[reads(0, WHOLE)]);
+        assert_eq!(verdicts(&p.listing()), [verdict], "{call}");
+    }
+    // One that orders something is needed, whoever makes it.
+    let mut p = Program::new();
+    p.malloc(X, 1024);
+    p.go(A, X, &[writes(0, WHOLE)]);
+    let (event, mode) = (EventId(70), EventMode::Plain);
+    p.does("ncclGroupEnd", Op::EventRecord { event, stream: A, mode });
+    p.does("ncclGroupEnd", Op::StreamWait { stream: B, event, mode });
+    p.go(B, X, &[reads(0, WHOLE)]);
+    assert_eq!(verdicts(&p.listing()), [(SyncVerdict::Needed, false)]);
+}
+
 #[test]
 fn a_query_is_no_site_and_stands_for_what_was_there_when_it_began() {
     let silent = queried(3);

@@ -208,3 +208,26 @@ fn a_graph_that_copies_from_pageable_memory() {
     assert_eq!(copies(PINNED, X, D2H, true), []);
     assert_eq!(copies(X, X + 4096, D2D, true), []);
 }
+
+/// One channel of PyTorch's signal pads on two streams.
+#[test]
+fn a_signal_pad_that_two_streams_use_without_order() {
+    let found = |kernel: &str, other: u64, ordered: bool| {
+        let mut p = program();
+        p.malloc(X, 4096);
+        p.does("cudaIpcGetMemHandle", Op::SharedMemory { ptr: X, key: &[7; 64] });
+        let kernel = p.kernel(kernel, &[atomics(0, Shape::Exact(0, 4))]);
+        p.launch(A, kernel, &[X]);
+        if ordered {
+            p.order(A, B);
+        }
+        p.launch(B, kernel, &[X + other]);
+        hints(&mut p)
+    };
+    const BARRIER: &str = "_ZN4c10d16symmetric_memory14barrier_kernelEPPjiiim";
+    assert_eq!(found(BARRIER, 0, false), [("signal-pad", 1)]);
+    assert_eq!(found(BARRIER, 0, true), []);
+    // Another channel, and words that are no signals.
+    assert_eq!(found(BARRIER, 8, false), []);
+    assert_eq!(found("_Z7countedPj", 0, false), []);
+}

@@ -7,12 +7,12 @@ use analysis::ipc::Across;
 use report::model::{Finding, Report};
 use trace::*;
 
-const N: u64 = 1 << 20;
+pub(crate) const N: u64 = 1 << 20;
 /// Where the importing processes have the memory of the exporting one.
-const Y: u64 = 0x7e00_0000_0000;
-const EVENT: EventId = EventId(50);
+pub(crate) const Y: u64 = 0x7e00_0000_0000;
+pub(crate) const EVENT: EventId = EventId(50);
 
-struct Run {
+pub(crate) struct Run {
     across: Across,
     processes: Vec<Program>,
     now: u64,
@@ -40,7 +40,7 @@ impl Run {
     }
 
     /// The process that makes the next call.
-    fn at(&mut self, process: usize) -> &mut Program {
+    pub(crate) fn at(&mut self, process: usize) -> &mut Program {
         self.now += 10;
         let ns = self.now;
         for p in &self.processes {
@@ -89,12 +89,12 @@ impl Run {
         Report::merge(outcomes, true).findings
     }
 
-    fn silent(&mut self) {
+    pub(crate) fn silent(&mut self) {
         let found = self.found();
         assert!(found.is_empty(), "{found:#?}");
     }
 
-    fn finds(&mut self, verdict: &str) -> Finding {
+    pub(crate) fn finds(&mut self, verdict: &str) -> Finding {
         let mut found = self.found();
         let said: Vec<String> = found.iter().map(|f| format!("{} {}", f.hazard.name(), f.confidence.name())).collect();
         assert_eq!(said, [verdict], "{found:#?}");
@@ -115,14 +115,14 @@ fn whole() -> Shape {
 }
 
 /// Two processes. The first has memory and has shared it.
-fn two(live: bool) -> Run {
+pub(crate) fn two(live: bool) -> Run {
     let mut run = Run::new(2, live);
     run.at(0).malloc(X, N);
     run.share();
     run
 }
 
-const RAW: &str = "read-after-write certain";
+pub(crate) const RAW: &str = "read-after-write certain";
 
 #[test]
 fn a_host_that_waits_before_the_other_begins_orders_them() {
@@ -378,23 +378,6 @@ fn an_owner_that_is_not_checked_is_named() {
     assert!(outcomes[0].findings.is_empty());
     let named = |o: &report::model::Outcome| o.coverage.unobserved.keys().any(|k| k.contains("not checked"));
     assert!(named(&outcomes[0]), "{:?}", outcomes[0].coverage.unobserved);
-}
-
-/// Kernels that signal each other through the memory may order accesses in a way that is not
-/// visible.
-#[test]
-fn kernels_that_fence_for_the_system_leave_it_open() {
-    for signals in [false, true] {
-        let mut run = two(true);
-        run.at(0).go(A, X, &[writes(0, Shape::Exact(64, N))]);
-        if signals {
-            run.at(0).go(A, X, &[atomics(0, Shape::Exact(0, 4))]);
-        }
-        run.at(1).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
-        let found = run.finds(if signals { "read-after-write possible" } else { RAW });
-        let why: Vec<&str> = found.doubts.iter().map(|doubt| doubt.reason.as_str()).collect();
-        assert_eq!(why, if signals { &["their kernels may signal each other by flags in memory"][..] } else { &[] });
-    }
 }
 
 /// Each process says of its own access why its bytes are not exact.

@@ -33,6 +33,7 @@ mod host_functions;
 mod hunt;
 mod inside;
 mod ipc;
+mod ipc_flags;
 mod launch_replay;
 mod learned;
 mod map_model;

@@ -1,6 +1,6 @@
 //! What a stream waits for in memory: a word, and how its value is compared.
 
-use trace::WaitCompare;
+use trace::{Op, WaitCompare};
 
 /// How a wait compares.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,16 @@ pub struct AwaitedWord {
 }
 
 impl AwaitedWord {
+    /// What an op of a stream waits for, if it waits for a value.
+    pub fn of(op: &Op<'_>) -> Option<Self> {
+        match *op {
+            Op::WaitValue { address, value, width, compare, .. } => {
+                Some(Self { address, condition: Condition { compare, value, width } })
+            }
+            _ => None,
+        }
+    }
+
     /// Bytes that are compared: 4 or 8.
     pub fn width(&self) -> u8 {
         self.condition.width

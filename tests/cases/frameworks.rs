@@ -5,7 +5,7 @@
 //! Needs PyPI the first time. `STREAMSAN_NO_TORCH=1` skips them: 1.3 GB are fetched.
 
 use libtest_mimic::Trial;
-use tests::frameworks::{self, EXAMPLES, PATIENCE, Packages, TWINS};
+use tests::frameworks::{self, EXAMPLES, FOUND, PATIENCE, Packages, TWINS};
 use tests::{build, field, oracle, product, run};
 
 use crate::trial;
@@ -80,6 +80,10 @@ pub fn trials() -> Vec<Trial> {
     for code in ["machine", "ptx"] {
         trials.push(trial("frameworks", &format!("triton_hopper::{code}"), move || hopper(code)));
     }
+    for (mistake, code) in [("", 0), ("early", FOUND), ("reused", FOUND)] {
+        let name = if mistake.is_empty() { "symmetric_memory" } else { mistake };
+        trials.push(trial("frameworks", &format!("symmetric_memory::{name}"), move || symmetric(mistake, code)));
+    }
     trials.push(trial("frameworks", "needless_sync", excess));
     trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
 }
@@ -87,6 +91,12 @@ pub fn trials() -> Vec<Trial> {
 /// Runs a program on PyTorch.
 fn program(name: &str, arguments: &[&str], code: i32, options: &[&str]) -> Result<(), String> {
     frameworks::ends(&mut frameworks::command(name, Packages::Torch, arguments, options)?, name, code).map(drop)
+}
+
+/// Symmetric memory of two processes, on two devices.
+fn symmetric(mistake: &str, code: i32) -> Result<(), String> {
+    let mut command = frameworks::command("symmetric_memory", Packages::Torch, &[mistake], &[])?;
+    frameworks::ends(command.env("STREAMSAN_SIM", "devices=2"), "symmetric_memory", code).map(drop)
 }
 
 /// Triton's kernels for compute capability 9.0: results of the CPU, and no race inside.

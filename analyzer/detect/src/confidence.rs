@@ -60,6 +60,9 @@
 //! does it where further kernels lie between the two, each of which awaits a word of the one before
 //! it and gives one to the next ([`is_handed_on`]): causality order is transitive.
 //!
+//! So is a pair of which one side comes after a kernel that polls a flag, if the other side may be
+//! what that kernel has waited for ([`crate::state::polls`]).
+//!
 //! So is a pair of which one side, or both, is in a body of a conditional node: the value of a
 //! condition decides at each launch whether the body runs ([`crate::memory::Site::conditional`]).
 //! That both are in one body makes no difference, since neither runs where the body does not. A
@@ -189,6 +192,8 @@ pub enum Weakness {
     /// One kernel stores to a word atomically behind its access, and the other one has loaded such
     /// a word before.
     Handover,
+    /// A kernel that polls a flag lies before one of the two, and may have waited for the other.
+    Flag,
     /// Loaded indices select the bytes on both sides.
     Indices,
     /// Only the rim of an upper bound meets the other side.
@@ -219,7 +224,7 @@ pub enum Weakness {
 
 impl Weakness {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::HostFunction,
         Self::OpenWait,
         Self::Message,
@@ -227,6 +232,7 @@ impl Weakness {
         Self::Locks,
         Self::Claims,
         Self::Handover,
+        Self::Flag,
         Self::Indices,
         Self::Rim,
         Self::Texels,
@@ -251,6 +257,7 @@ impl Weakness {
             Self::Locks => "locks",
             Self::Claims => "claims",
             Self::Handover => "handover",
+            Self::Flag => "flag",
             Self::Indices => "indices",
             Self::Rim => "rim",
             Self::Texels => "texels",

@@ -32,11 +32,15 @@ pub enum HintKind {
     /// A kernel polls a flag that another process sets, and reads on without an acquire.
     #[serde(rename = "flag-without-acquire")]
     FlagUnordered,
+    /// Two kernels of PyTorch's symmetric memory use one word of a signal pad, and nothing orders
+    /// them.
+    #[serde(rename = "signal-pad")]
+    SignalPad,
 }
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::WaitNeverRecorded,
         Self::NeverWaitedFor,
         Self::RecordedAgain,
@@ -44,6 +48,7 @@ impl HintKind {
         Self::PageableNode,
         Self::FlagScope,
         Self::FlagUnordered,
+        Self::SignalPad,
     ];
 
     /// The name that JSON and scripts use.
@@ -56,6 +61,7 @@ impl HintKind {
             Self::PageableNode => "graph-pageable-memory",
             Self::FlagScope => "flag-scope",
             Self::FlagUnordered => "flag-without-acquire",
+            Self::SignalPad => "signal-pad",
         }
     }
 }

@@ -10,6 +10,7 @@ pub use crate::hint_kind::HintKind;
 use crate::memory::Allocations;
 use crate::state::happens_before::View;
 use crate::state::names::Names;
+use crate::state::signal_pads::PadUse;
 use crate::state::streams::Streams;
 use kernels::{FlagLoad, LoadScope};
 use rustc_hash::FxHashMap;
@@ -154,6 +155,12 @@ impl Hints {
             let key = Key { kind, stack, other: StackId::NONE, flag: Some((kernel, load)) };
             self.say(key, (stream, StreamId::NONE), 1);
         }
+    }
+
+    /// Two launches use one word of a signal pad without order.
+    pub fn signal_pad(&mut self, [first, second]: [PadUse; 2]) {
+        let key = Key { kind: HintKind::SignalPad, stack: second.stack, other: first.stack, flag: None };
+        self.say(key, (second.stream, first.stream), 1);
     }
 
     fn recorded(&mut self, event: EventId, stream: StreamId, stack: StackId, view: &View<'_>) {

@@ -11,9 +11,11 @@ use detect::confidence::{Confidence, Weakness, is_staged_copy, overlaps_in_doubt
 use detect::memory::{Access, AccessKind, Cause, Precision};
 use detect::race::Race;
 use detect::stale_graphs::RawStale;
+use detect::state::polls::Poll;
 use kernels::{Loss, LossRole, Reason};
 use serde::{Deserialize, Serialize};
-use trace::{MemoryKind, ParamSlot};
+use symbols::demangle;
+use trace::{MemoryKind, ParamSlot, StreamId};
 
 /// One reason why a finding is not certain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,18 +59,18 @@ impl Doubt {
 }
 
 /// The reasons why a race of two processes is not certain. `sides`: what each process says of its
-/// own access. `signals`: one of them runs kernels that may signal the other.
-pub fn between(confidence: Confidence, sides: [Option<Doubt>; 2], signals: bool) -> Vec<Doubt> {
+/// own access. `by_flag`: a flag in memory may order them.
+pub fn between(confidence: Confidence, sides: [Option<Doubt>; 2], by_flag: bool) -> Vec<Doubt> {
     if confidence == Confidence::Certain {
         return Vec::new();
     }
     let sides = sides.into_iter().zip([DoubtSide::Access, DoubtSide::Previous]);
     let mut doubts: Vec<Doubt> = sides.filter_map(|(doubt, side)| doubt.map(|doubt| Doubt { side, ..doubt })).collect();
-    if signals {
+    if by_flag {
         doubts.push(Doubt::of(
             DoubtSide::Pair,
             Known::OfPair,
-            "their kernels may signal each other by flags in memory".into(),
+            "one of the two comes after a wait for a flag in memory, which may have been set behind the other".into(),
         ));
     } else if doubts.is_empty() {
         doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, IRREGULAR.into()));
@@ -179,7 +181,11 @@ impl Elaborator<'_> {
             ),
             _ => None,
         };
-        if let Some(why) = by_rule {
+        if let Some(poll) =
+            self.polls.of(previous.epoch, access.epoch).filter(|_| race.weakness == Some(Weakness::Flag))
+        {
+            doubts.push(self.flag(poll, access.site.stream));
+        } else if let Some(why) = by_rule {
             doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         } else if race.weakness == Some(Weakness::Condition) {
             let why = "a condition decides whether the body of a conditional node runs, and its value is not known";
@@ -204,6 +210,20 @@ impl Elaborator<'_> {
             doubts.push(Doubt::of(DoubtSide::Pair, Known::OfPair, why.into()));
         }
         doubts
+    }
+
+    /// A kernel polls a flag before one of two accesses.
+    fn flag(&mut self, poll: Poll, stream: StreamId) -> Doubt {
+        let def = self.names.kernel(poll.kernel);
+        let name = def.map_or_else(|| "a kernel".to_owned(), |def| demangle(&def.name));
+        let name = name.split('(').next().unwrap_or_default();
+        let why =
+            format!("{name} polls a flag in memory before one of the two, and may have waited for the other there");
+        let mut doubt = Doubt::of(DoubtSide::Pair, Known::OfPair, why);
+        doubt.at = Some(poll.at).filter(|at| *at != 0);
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        doubt.line = doubt.at.zip(def).and_then(|(at, def)| self.line_in(def, self.names.arch(context)?, at));
+        doubt
     }
 
     /// Why the bytes of one access are not exact; `None` when they are.
@@ -319,8 +339,8 @@ mod tests {
         assert_eq!(said(between(Confidence::Likely, [None, one()], false)), ["the previous access, start only: why"]);
         assert!(between(Confidence::Certain, [None, one()], false).is_empty());
         assert_eq!(said(between(Confidence::Likely, [None, None], false)), [IRREGULAR]);
-        let signals = said(between(Confidence::Possible, [one(), None], true));
-        assert!(signals.len() == 2 && signals[1].contains("flags in memory"), "{signals:?}");
+        let by_flag = said(between(Confidence::Possible, [one(), None], true));
+        assert!(by_flag.len() == 2 && by_flag[1].contains("flags in memory"), "{by_flag:?}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use detect::race::Beside;
 use detect::state::graphs::Graphs;
 use detect::state::handovers::HandOvers;
 use detect::state::names::{KernelDef, Names};
+use detect::state::polls::Polls;
 use detect::state::regions::Regions;
 use detect::state::streams::Streams;
 use rustc_hash::FxHashMap;
@@ -34,6 +35,8 @@ pub struct Elaborator<'a> {
     pub regions: &'a Regions,
     /// Work that threads of Python have handed to others.
     pub handovers: &'a HandOvers,
+    /// Kernels that poll flags.
+    pub polls: &'a Polls,
     /// Graphs, for the streams that were captured.
     pub graphs: &'a Graphs,
     /// Tensor maps, for where they were made.

@@ -200,6 +200,10 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
             "A graph launched on {first} copies from or to pageable memory of the host, at each launch: that memory must live, and \
              hold what is wanted, as long as the graph does."
         ),
+        HintKind::SignalPad => format!(
+            "Two kernels of PyTorch's symmetric memory use one word of a signal pad, on {first} and on {second}, and nothing orders \
+             them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
+        ),
         HintKind::FlagScope | HintKind::FlagUnordered => weak_flag(said, elaborator),
     };
     let mut text = text;

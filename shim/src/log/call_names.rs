@@ -66,6 +66,14 @@ const LIBRARY_CALLS: &[&str] = &[
     "nixl_capi_post_xfer_req",
     "nixl_capi_get_xfer_status",
     "nixl_capi_release_xfer_req",
+    "nvshmemx_putmem_on_stream",
+    "nvshmemx_putmem_nbi_on_stream",
+    "nvshmemx_getmem_on_stream",
+    "nvshmemx_getmem_nbi_on_stream",
+    "nvshmemx_putmem_signal_on_stream",
+    "nvshmemx_putmem_signal_nbi_on_stream",
+    "nvshmemx_signal_op_on_stream",
+    "nvshmemx_signal_wait_until_on_stream",
 ];
 
 /// The number of a library function. A name that is not in the list does not compile.

@@ -16,7 +16,7 @@ use trace::{
 use crate::exact;
 use crate::handles::captures;
 use crate::host::{holds, page_protection};
-use crate::log::call_names::HOST_THREADS;
+use crate::log::call_names::{HOST_THREADS, name_of};
 use crate::log::core::Core;
 use crate::log::shared::Shared;
 use crate::log::{call_counts, endings, start};
@@ -449,7 +449,7 @@ impl Cx<'_> {
     /// Notes that this call has an effect that is not modelled. Counted per function by the
     /// analyzer.
     pub fn not_modelled(&mut self) {
-        let text = self.call.name().into();
+        let text = name_of(self.call).into();
         self.define(&Op::Note { kind: NoteKind::NotModelled, text, count: 1 });
     }
 }

@@ -16,6 +16,8 @@ const NOT_SUPPORTED: c_int = 3;
 const NOT_FOUND: c_int = 6;
 const INSUFFICIENT_SIZE: c_int = 7;
 const DRIVER_NOT_LOADED: c_int = 9;
+/// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`.
+const VERSION_MISMATCH: c_int = 25;
 
 /// The first driver of CUDA 13.0, whose version the simulated driver says it has.
 const DRIVER: &str = "580.65.06";
@@ -124,6 +126,21 @@ struct Pci {
     text: [u8; 32],
 }
 
+/// `nvmlGpuFabricInfo_v2_t`, with which later versions begin.
+#[repr(C)]
+struct Fabric {
+    version: c_uint,
+    cluster: [u8; 16],
+    status: c_int,
+    clique: c_uint,
+    state: u8,
+    health: c_uint,
+}
+
+/// Versions of the structure, in the highest byte of `version` (`NVML_STRUCT_VERSION`).
+const FABRIC_2: c_uint = 2;
+const FABRIC_3: c_uint = 3;
+
 fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     bytes[..text.len()].copy_from_slice(text.as_bytes());
@@ -198,6 +215,24 @@ nvml! {
         put(major, (it.arch / 10) as c_int)?;
         put(minor, (it.arch % 10) as c_int)
     }
+    // The device is on no fabric: `NVML_GPU_FABRIC_STATE_NOT_SUPPORTED`, the state 0.
+    nvmlDeviceGetGpuFabricInfoV(device: Device, to: *mut Fabric) {
+        of(device)?;
+        if to.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: the C interface: the caller has filled in which version it knows.
+        let version = unsafe { (&raw const (*to).version).read() };
+        if !(FABRIC_2..=FABRIC_3).contains(&(version >> 24)) {
+            return Err(VERSION_MISMATCH);
+        }
+        put(to, Fabric { version, cluster: [0; 16], status: 0, clique: 0, state: 0, health: 0 })?;
+        if version >> 24 == FABRIC_3 {
+            // SAFETY: the third version has one byte more, the summary of the health.
+            unsafe { to.add(1).cast::<u8>().write(0) };
+        }
+        Ok(())
+    }
     nvmlDeviceGetPciInfo_v3(device: Device, to: *mut Pci) {
         let (_, it) = of(device)?;
         let text = pci_text(it.bus);
@@ -227,6 +262,7 @@ extern "C" fn nvmlErrorString(status: c_int) -> *const c_char {
         NOT_FOUND => c"Not Found",
         INSUFFICIENT_SIZE => c"Insufficient Size",
         DRIVER_NOT_LOADED => c"Driver Not Loaded",
+        VERSION_MISMATCH => c"Argument Version Mismatch",
         _ => c"Unknown Error",
     }
     .as_ptr()

@@ -18,6 +18,7 @@ mod mpi;
 mod mpi_library;
 mod open_waits;
 mod picked_bytes;
+mod polled_flags;
 mod programmatic;
 mod random;
 mod recursion;

@@ -1,5 +1,5 @@
-//! Libraries that are ops of their own, and what they keep for themselves: NCCL and cuDNN, each
-//! against one that does as it does.
+//! Libraries that are ops of their own, and what they keep for themselves: NCCL, NVSHMEM and cuDNN,
+//! each against one that does as it does.
 
 mod engines;
 
@@ -65,6 +65,35 @@ fn a_group_of_collectives_orders_the_streams_that_it_is_on() {
     let ended = end(streamsan(["--"]).arg(&program).args(["streams", "together"]));
     assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);
     assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
+}
+
+/// Puts, gets and signals of NVSHMEM, each with a twin in order.
+#[test]
+fn puts_and_gets_of_nvshmem_are_ops_of_their_streams() {
+    let program = user("nvshmem.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
+    for (case, hazard, call) in [
+        ("put", "read-after-write", "nvshmemx_putmem_on_stream"),
+        ("remote", "read-after-write", "nvshmemx_putmem_nbi_on_stream"),
+        ("get", "read-after-write", "nvshmemx_getmem_on_stream"),
+        ("into", "read-after-write", "nvshmemx_getmem_nbi_on_stream"),
+        ("signal", "read-after-write", "nvshmemx_putmem_signal_on_stream"),
+        ("early", "read-after-write", "nvshmemx_putmem_signal_nbi_on_stream"),
+        ("nowhere", "read-after-write", "nvshmemx_putmem_nbi_on_stream"),
+    ] {
+        let report = build::scratch(&format!("nvshmem-{case}")).join("report.json");
+        let ended = end(streamsan(["--json"]).arg(&report).arg("--").arg(&program).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{case}: {}", ended.err);
+        let json = std::fs::read_to_string(&report).expect("a report");
+        // The copies that the library makes are not others.
+        assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{case}: {}", ended.err);
+        assert!(json.contains(&format!("\"call\": \"{call}\"")) && json.contains(hazard), "{case}: {json}");
+        let unmodelled =
+            if case == "nowhere" { "1 call not modelled (nvshmemx_putmem_nbi" } else { "0 calls not modelled" };
+        assert!(ended.err.contains(unmodelled), "{case}: {}", ended.err);
+        let ended = end(streamsan(["--"]).arg(&program).arg(case).arg("ordered"));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+    }
 }
 
 /// What a library does with memory of its own is not the program's to mend, with stacks and

@@ -4,23 +4,23 @@
 //! the findings. Does not know how a process describes its call sites: it asks the process's own
 //! analysis at the end.
 
-use order::ClockSnapshot;
+use order::{AwaitedWord, ClockSnapshot};
 use report::words::{Established, FindingKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
+use crate::ipc::advice::advice;
+use crate::ipc::flags::{KernelWaits, PadWord, ValueEdge, WordValues};
 use crate::ipc::participant::{BASE, details, site_key};
-use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, member_of};
-use detect::confidence::Confidence;
+use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, local, member_of};
+use detect::confidence::{Confidence, Weakness};
 use detect::memory::{Access, AccessMap, AllocationId, Cause};
-use detect::race::{Hazard, Race};
+use detect::race::Race;
 use detect::state::names::TorchUse;
 use report::doubt::{self, Doubt};
-use report::mend::api::Api;
-use report::mend::lines;
-use report::model::{AllocationInfo, Finding, MendingLines, Outcome, Side, Synchronisation, merge_finding};
+use report::model::{AllocationInfo, Finding, Outcome, Side, merge_finding};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -51,8 +51,16 @@ pub(crate) enum Message {
     HostWaited { key: Arc<[u8]>, began: u64 },
     /// The clock of the host.
     Host { clock: ClockSnapshot },
-    /// A kernel that may wait for kernels of other processes.
-    Signals,
+    /// A kernel that waits, or (`anywhere`) may wait in ways that are not followed, for a flag.
+    KernelWaits { epoch: Epoch, anywhere: bool },
+    /// A stream writes a value (how wide, and which) to shared memory, behind what a clock covers.
+    WritesValue { root: AllocationId, at: u64, value: (u8, u64), clock: ClockSnapshot },
+    /// A kernel of PyTorch's symmetric memory updates these words of signal pads.
+    Signals { words: Vec<(AllocationId, u64)>, epoch: Epoch, clock: ClockSnapshot },
+    /// The words are not known of a kernel that updates signal pads.
+    SignalsUnknown,
+    /// An op waits for a value in shared memory.
+    WaitsForValue { root: AllocationId, at: u64, word: AwaitedWord, epoch: Epoch },
     /// The process has ended.
     End,
 }
@@ -82,7 +90,8 @@ struct Peer {
     process: Option<PeerProcess>,
     /// Its shared memory: the index of the object, and the shift to add to its offsets.
     roots: FxHashMap<AllocationId, (usize, u64)>,
-    signals: bool,
+    /// Its kernels that wait for flags.
+    waits: KernelWaits,
     /// Accesses that came too late to be compared.
     late: u64,
     /// Memory whose owner is not checked.
@@ -93,6 +102,10 @@ struct Peer {
 #[derive(Default)]
 struct Object {
     map: AccessMap,
+    /// Words of it that streams write values to, or wait for values in.
+    values: FxHashMap<u64, WordValues>,
+    /// Words of it that are signal pads.
+    pads: FxHashMap<u64, PadWord>,
     owner: Option<(u32, AllocationId)>,
     users: u32,
     /// Whether it lives as long as any process has it, not as long as its owner's allocation.
@@ -106,7 +119,8 @@ struct Found {
     race: Race,
     object: usize,
     owner: Option<(u32, AllocationId)>,
-    signals: bool,
+    /// A flag in memory may order the two.
+    by_flag: bool,
     count: u64,
 }
 
@@ -124,6 +138,8 @@ pub(crate) struct Exchange {
     objects: Vec<Object>,
     events: FxHashMap<Arc<[u8]>, Records>,
     order: CrossProcessOrder,
+    /// Signals were missed, so those that follow can not be counted.
+    signals_missed: bool,
     found: Vec<Found>,
 }
 
@@ -138,6 +154,7 @@ impl Exchange {
             objects: Vec::new(),
             events: FxHashMap::default(),
             order: CrossProcessOrder::default(),
+            signals_missed: false,
             found: Vec::new(),
         }
     }
@@ -208,7 +225,9 @@ impl Exchange {
             // Later accesses were compared without this one, so conflicts with it may have been
             // missed.
             Message::Access { .. } if is_late => self.peers[member as usize].late += 1,
-            Message::Access { root, access, clock } => self.access(member, root, access, clock.as_ref()),
+            Message::Access { root, access, clock } => {
+                self.access(member, time, root, access, clock.as_ref());
+            }
             Message::Gone { root } => self.gone(member, root),
             Message::Record { key, clock } => {
                 let records = self.events.entry(key).or_default();
@@ -229,9 +248,59 @@ impl Exchange {
                     self.order.seen(*from, clock);
                 }
             }
-            Message::Host { clock } => self.order.seen(member, &clock),
-            Message::Signals => self.peers[member as usize].signals = true,
+            Message::Host { clock } => {
+                self.order.seen(member, &clock);
+                self.peers[member as usize].waits.seen(&clock, time);
+            }
+            Message::KernelWaits { epoch, anywhere } => self.peers[member as usize].waits.note(epoch, anywhere),
+            Message::WritesValue { root, at, value, clock } => {
+                let edges = self.word(member, root, at).map(|word| word.write(member, value, clock));
+                self.link_values(edges);
+            }
+            Message::Signals { words, epoch, clock } => self.signals(member, &words, epoch, &clock),
+            Message::SignalsUnknown => self.signals_missed = true,
+            Message::WaitsForValue { root, at, word, epoch } => {
+                let edges = self.word(member, root, at).map(|values| values.wait(member, word, epoch));
+                self.link_values(edges);
+            }
             Message::End => self.order.ended(member),
+        }
+    }
+
+    /// A word of shared memory, at this place in the terms of a process.
+    fn word(&mut self, member: u32, root: AllocationId, at: u64) -> Option<&mut WordValues> {
+        let (object, shift) = *self.peers[member as usize].roots.get(&root)?;
+        Some(self.objects[object].values.entry(at.wrapping_add(shift)).or_default())
+    }
+
+    /// A kernel sets the words of the pads of others, and waits for those of its own.
+    fn signals(&mut self, member: u32, words: &[(AllocationId, u64)], epoch: Epoch, clock: &ClockSnapshot) {
+        let of = |(root, at): &(AllocationId, u64)| {
+            let (object, shift) = *self.peers[member as usize].roots.get(root)?;
+            let (owner, _) = self.objects[object].owner?;
+            Some((object, at.wrapping_add(shift), owner == member))
+        };
+        // Of a pad whose owner is not known, neither is who waits.
+        let known = words.iter().map(of).collect::<Option<Vec<_>>>().filter(|_| !self.signals_missed);
+        let Some(known) = known else {
+            self.signals_missed = true;
+            return;
+        };
+        let own = known.iter().filter(|(.., is_own)| *is_own).count();
+        self.peers[member as usize].waits.waits_for_signals(epoch, own);
+        for (object, at, is_own) in known {
+            let word = self.objects[object].pads.entry(at).or_default();
+            let met = if is_own { word.wait(member, epoch) } else { word.signal(member, clock.clone()) };
+            if let Some(edge) = met {
+                self.peers[edge.to as usize].waits.sent(edge.epoch);
+                self.link_values(Some(vec![edge]));
+            }
+        }
+    }
+
+    fn link_values(&mut self, edges: Option<Vec<ValueEdge>>) {
+        for edge in edges.into_iter().flatten() {
+            self.order.link(edge.from, &edge.clock, edge.to, edge.epoch);
         }
     }
 
@@ -278,37 +347,51 @@ impl Exchange {
         let by_owner = object.owner == Some((member, root));
         if by_owner && !object.outlives || object.users == 0 {
             object.map.clear();
+            object.values.clear();
+            object.pads.clear();
             self.keys.retain(|_, (object, _)| *object != at);
         }
     }
 
-    fn access(&mut self, member: u32, root: AllocationId, access: Access, clock: Option<&ClockSnapshot>) {
+    fn access(&mut self, member: u32, now: u64, root: AllocationId, access: Access, clock: Option<&ClockSnapshot>) {
         let Some((at, shift)) = self.peers[member as usize].roots.get(&root).copied() else { return };
         let Some(epoch) = global(member, access.epoch) else { return };
+        let mut open_until = self.peers[member as usize].waits.open_until(&access, access.epoch, clock);
+        // Its stream waits for a value that its process has not been seen to write.
+        let is_held = clock.is_some_and(|clock| clock.clock().is_behind_open_wait());
+        if is_held {
+            open_until = u64::MAX;
+        }
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };
         let object = &mut self.objects[at];
         let (mut races, compares) = (Vec::new(), clock.is_some());
         let view = PeerView { member, clock, known: &self.order };
         object.map.add(&access, &view, &mut |earlier: &Access, _| {
             if compares && member_of(earlier) != member {
-                races.extend(Race::judge(earlier, &access, false));
+                let race = Race::judge(earlier, &access, false);
+                races.extend(race.map(|race| (self.order.began_before(earlier.epoch, open_until), race)));
             }
         });
-        self.order.begin(epoch);
+        self.order.begin(epoch, now, is_held);
         let owner = object.owner;
         // One pair of ops may race in several pieces.
-        races.sort_by_key(|r| (r.previous.epoch, std::cmp::Reverse(r.confidence)));
-        races.dedup_by_key(|r| r.previous.epoch);
-        for race in races {
-            self.add(race, at, owner);
+        races.sort_by_key(|(_, r)| (r.previous.epoch, std::cmp::Reverse(r.confidence)));
+        races.dedup_by_key(|(_, r)| r.previous.epoch);
+        for (by_flag, race) in races {
+            // The earlier one may be behind a flag that is set after this one.
+            let by_flag = by_flag || self.order.is_held(race.previous.epoch) || {
+                let (peer, own) = local(race.previous.epoch);
+                self.peers[peer as usize].waits.open_until(&race.previous, own, None) > now
+            };
+            self.add(race, at, owner, by_flag);
         }
     }
 
-    fn add(&mut self, mut race: Race, object: usize, owner: Option<(u32, AllocationId)>) {
+    fn add(&mut self, mut race: Race, object: usize, owner: Option<(u32, AllocationId)>, by_flag: bool) {
         let (p, a) = (member_of(&race.previous), member_of(&race.access));
-        let signals = self.peers[p as usize].signals || self.peers[a as usize].signals;
-        if signals {
+        if by_flag {
             race.confidence = Confidence::Possible;
+            race.weakness.get_or_insert(Weakness::Flag);
         }
         let key = |f: &Found| {
             (
@@ -322,10 +405,10 @@ impl Exchange {
         if let Some(same) = self.found.iter_mut().find(|f| key(f) == new && f.race.hazard == race.hazard) {
             same.count += 1;
             if same.race.confidence < race.confidence {
-                (same.race, same.signals) = (race, signals);
+                (same.race, same.by_flag) = (race, by_flag);
             }
         } else if self.found.len() < MAX_FINDINGS {
-            self.found.push(Found { race, object, owner, signals, count: 1 });
+            self.found.push(Found { race, object, owner, by_flag, count: 1 });
         }
     }
 
@@ -366,11 +449,11 @@ impl Exchange {
         let to = a.end.min(p.end).max(from);
         let kernel = |s: &Side| s.kernel.is_some();
         let (hazard, confidence) = (found.race.hazard, found.race.confidence);
-        let synchronisation = advice(&previous, &access, (earlier, later), hazard, found.signals);
+        let synchronisation = advice(&previous, &access, (earlier, later), hazard, found.by_flag);
         let mut finding = Finding {
             weakness: found.race.weakness,
             established: if kernel(&access) || kernel(&previous) { Established::Code } else { Established::Call },
-            doubts: doubt::between(confidence, [why_access, why_previous], found.signals),
+            doubts: doubt::between(confidence, [why_access, why_previous], found.by_flag),
             count: found.count,
             pid: later.pid,
             origin: later.name.clone(),
@@ -414,57 +497,4 @@ impl Exchange {
         side.process = Some(process.pid);
         Some((side, doubt))
     }
-}
-
-/// The synchronisation between two processes: what is there, and what is missing.
-fn advice(
-    previous: &Side,
-    access: &Side,
-    (earlier, later): (&PeerProcess, &PeerProcess),
-    hazard: Hazard,
-    signals: bool,
-) -> Synchronisation {
-    let mut s = Synchronisation::default();
-    s.facts.push(format!("{} and {} share this memory.", capital(&earlier.name), later.name));
-    if signals {
-        s.facts.push(
-            "Kernels with fences of system scope run there, which may order the two by flags in memory: that is not followed.".into(),
-        );
-    }
-    s.facts.push(format!(
-        "{} submitted this access while no host thread could know that the previous one was over, and no wait for an event of both \
-         processes orders them.",
-        capital(&later.name)
-    ));
-    s.missing = format!(
-        "Nothing makes {} wait until {} has finished the previous access.",
-        access.stream.name, previous.stream.name
-    );
-    let word = match hazard {
-        Hazard::WriteAfterRead => "may overwrite it",
-        _ => "may use it",
-    };
-    let mut cuda = Vec::new();
-    cuda.push(format!(
-        "cudaStreamSynchronize({});  // in {}, before it tells {} that it {word}",
-        previous.stream.short, earlier.name, later.name
-    ));
-    cuda.push(format!(
-        "cudaStreamWaitEvent({}, opened);  // or: in {}, an event that {} has recorded and shared (cudaIpcGetEventHandle)",
-        access.stream.short, later.name, earlier.name
-    ));
-    // The lines are for the earlier process: its packages count.
-    let apis = if earlier.python { Api::of_python(previous.stack.iter(), earlier.torch) } else { Vec::new() };
-    for api in apis {
-        let call = lines::python_waits_for_all(api);
-        let lines = vec![format!("{call}  # in {}, before it tells {}", earlier.name, later.name)];
-        s.mend.push(MendingLines { api, lines });
-    }
-    s.mend.push(MendingLines { api: Api::Runtime, lines: cuda });
-    s
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
 }

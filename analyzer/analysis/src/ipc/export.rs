@@ -3,6 +3,7 @@
 //! Owns the translation from ops of this process to messages. Runs only in processes that share
 //! memory or events.
 
+use order::AwaitedWord;
 use trace::{Epoch, Op, SyncScope};
 
 use super::Member;
@@ -35,6 +36,8 @@ pub(crate) fn export(member: Option<&mut Member>, state: &mut ProcessState, op: 
     for root in state.memory.take_shared_ends() {
         member.free(root);
     }
+    tell_values(member, state, op, epoch);
+    tell_signals(member, state, epoch);
     // After its accesses, because records in a graph stand for its whole launch.
     let recorded = match *op {
         Op::GraphLaunch { .. } => member.events(),
@@ -73,6 +76,48 @@ fn tell_events(member: &mut Member, state: &mut ProcessState, op: &Op<'_>, epoch
             state.graphs.put(exec, graph);
         }
         _ => {}
+    }
+}
+
+/// Values that streams write to shared memory, and wait for there.
+fn tell_values(member: &mut Member, state: &mut ProcessState, op: &Op<'_>, epoch: Epoch) {
+    let mut tell = |state: &ProcessState, op: &Op<'_>, epoch: Epoch| match *op {
+        Op::WriteValue { address, value, width, barrier: true, .. } => {
+            if let Some(root) = state.memory.shared_root(address) {
+                member.writes_value(root, address, (width, value), state.ordering.kept_start());
+            }
+        }
+        _ => {
+            if let Some(word) = AwaitedWord::of(op)
+                && let Some(root) = state.memory.shared_root(word.address)
+            {
+                member.waits_for_value(root, word, epoch);
+            }
+        }
+    };
+    match *op {
+        Op::WriteValue { .. } | Op::WaitValue { .. } => tell(state, op, epoch),
+        Op::GraphLaunch { exec, .. } => {
+            let Some(graph) = state.graphs.take(exec) else { return };
+            let before = Epoch { time: epoch.time.saturating_sub(1), ..epoch };
+            for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
+                if let Some(op) = node.op() {
+                    tell(state, &op, before);
+                }
+            }
+            state.graphs.put(exec, graph);
+        }
+        _ => {}
+    }
+}
+
+/// Words of signal pads that a kernel has updated.
+fn tell_signals(member: &mut Member, state: &mut ProcessState, epoch: Epoch) {
+    let Some(words) = state.pad_words.take() else { return };
+    let placed = words.iter().map(|address| Some((state.memory.shared_root(*address)?, *address)));
+    match placed.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty()) {
+        Some(words) => member.signals(&words, epoch, state.ordering.kept_start()),
+        None => member.signals_unknown(),
     }
 }
 

@@ -6,9 +6,10 @@
 //! ([`export`]).
 //!
 //! The files in the order of use: `participant` is a process's end of the channel, `exchange`
-//! collects and compares the messages of all processes, and `visibility` is the order between
-//! processes. `participant` and `exchange` know each other: one sends into the other, and a finding
-//! asks for the call sites that the participant has named.
+//! collects and compares the messages of all processes, `visibility` is the order between
+//! processes, `flags` what waits for flags in memory, and `advice` the words of a finding.
+//! `participant` and `exchange` know each other: one sends into the other, and a finding asks for
+//! the call sites that the participant has named.
 //!
 //! # Which memory
 //!
@@ -21,7 +22,7 @@
 //!
 //! # Which order
 //!
-//! An access `a` of process P comes before an access `b` of process Q in two ways:
+//! An access `a` of process P comes before an access `b` of process Q in three ways:
 //!
 //! - *By the host.* Some host thread, of any process, had seen `a` finish when `b` was submitted.
 //!   Messages between processes (pipes, sockets, MPI) are not seen, so any of them may have carried
@@ -31,15 +32,18 @@
 //! - *By an event* shared by the processes: P recorded it after `a`, and `b` comes after a wait of
 //!   Q for it, possibly by way of a third process. A wait stands for the latest record that any
 //!   process had made before it.
+//! - *By a value* in the shared memory: a stream of Q waits for one (`cuStreamWaitValue`) that a
+//!   stream of P writes behind `a`.
 //!
-//! So a pair is reported when no event orders the two, and when the later one was submitted while
-//! no host could know that the earlier one had finished. Neither a message nor luck can have
-//! ordered such a pair.
+//! So a pair is reported when no event and no value orders the two, and when the later one was
+//! submitted while no host could know that the earlier one had finished. Neither a message nor luck
+//! can have ordered such a pair.
 //!
-//! One thing could: kernels that communicate with kernels of the other process through flags in the
-//! shared memory (the all-reduce of a serving engine). Such kernels contain fences of system scope.
-//! From the launch of one in a process that shares memory on, races with that process are
-//! `possible` only, and the report says why.
+//! One thing more could: a kernel of Q that polls a flag in memory, before `b` or at its place in
+//! the same kernel (the all-reduce of a serving engine). What is behind such a kernel is `possible`
+//! only, and the report says why; so is what is behind a wait for a value that nothing was seen to
+//! write. Of kernels with fences of system scope and atomic loads that are not recognised as polls,
+//! everything counts as behind one (`flags`).
 //!
 //! # Time
 //!
@@ -47,8 +51,10 @@
 //! all of them have passed the message's time. An idle process has passed the time at which its
 //! ring was last found empty. Recorded traces are compared when all of them have been read.
 
+pub(crate) mod advice;
 pub(crate) mod exchange;
 pub(crate) mod export;
+pub(crate) mod flags;
 pub(crate) mod participant;
 pub(crate) mod visibility;
 

@@ -3,7 +3,7 @@
 //! Owns which memory and which events of the process are shared, and since when it reports its
 //! accesses to them. A process that shares nothing sends nothing.
 
-use order::ClockSnapshot;
+use order::{AwaitedWord, ClockSnapshot};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use trace::{Epoch, EventId, SyncId};
@@ -32,7 +32,6 @@ pub struct Member {
     waits: FxHashMap<SyncId, (Arc<[u8]>, u64)>,
     sites: FxHashMap<(SiteKey, Details), Access>,
     changes: u64,
-    signals: bool,
 }
 
 /// The key of one side of a finding.
@@ -65,7 +64,6 @@ impl Member {
             waits: FxHashMap::default(),
             sites: FxHashMap::default(),
             changes: 0,
-            signals: false,
         }
     }
 
@@ -207,10 +205,41 @@ impl Member {
         }
     }
 
-    /// A kernel is launched that may wait for kernels of other processes.
-    pub(crate) fn signals(&mut self) {
-        if !std::mem::replace(&mut self.signals, true) {
-            self.send(Message::Signals);
+    /// A kernel is launched that waits for kernels of other processes, or may (`anywhere`).
+    pub(crate) fn kernel_waits(&mut self, epoch: Epoch, anywhere: bool) {
+        self.send(Message::KernelWaits { epoch, anywhere });
+    }
+
+    /// A place in shared memory, as other processes count.
+    fn place(&self, root: AllocationId, address: u64) -> Option<u64> {
+        self.memory.get(&root).map(|base| BASE.wrapping_add(address.wrapping_sub(*base)))
+    }
+
+    /// A kernel of PyTorch's symmetric memory updates these words of signal pads.
+    pub(crate) fn signals(&mut self, words: &[(AllocationId, u64)], epoch: Epoch, clock: ClockSnapshot) {
+        let placed = words.iter().map(|(root, address)| Some((*root, self.place(*root, *address)?)));
+        match placed.collect() {
+            Some(words) => self.send(Message::Signals { words, epoch, clock }),
+            None => self.signals_unknown(),
+        }
+    }
+
+    /// A kernel updates words of signal pads, and which is not known.
+    pub(crate) fn signals_unknown(&mut self) {
+        self.send(Message::SignalsUnknown);
+    }
+
+    /// A stream writes a value (how wide, and which) to shared memory.
+    pub(crate) fn writes_value(&mut self, root: AllocationId, address: u64, value: (u8, u64), clock: ClockSnapshot) {
+        if let Some(at) = self.place(root, address) {
+            self.send(Message::WritesValue { root, at, value, clock });
+        }
+    }
+
+    /// An op waits for a value in shared memory.
+    pub(crate) fn waits_for_value(&mut self, root: AllocationId, word: AwaitedWord, epoch: Epoch) {
+        if let Some(at) = self.place(root, word.address) {
+            self.send(Message::WaitsForValue { root, at, word, epoch });
         }
     }
 

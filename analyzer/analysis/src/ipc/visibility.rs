@@ -23,7 +23,7 @@ pub(crate) fn global(member: u32, epoch: Epoch) -> Option<Epoch> {
 }
 
 /// The process of such an epoch, and the epoch in its own terms.
-fn local(epoch: Epoch) -> (u32, Epoch) {
+pub(crate) fn local(epoch: Epoch) -> (u32, Epoch) {
     let TimelineId(slot) = epoch.timeline;
     (slot / TIMELINES, Epoch { timeline: TimelineId(slot % TIMELINES), ..epoch })
 }
@@ -37,23 +37,44 @@ pub(crate) fn member_of(access: &Access) -> u32 {
 /// comes after it.
 type After = SmallVec<[(u32, Epoch); 2]>;
 
+/// An access in flight.
+#[derive(Default)]
+struct Pending {
+    after: After,
+    /// When it was submitted.
+    began: u64,
+    /// Its stream waits for a value that nothing has been seen to write.
+    held: bool,
+}
+
 /// Accesses in flight.
 #[derive(Default)]
 pub(crate) struct CrossProcessOrder {
-    pending: FxHashMap<Epoch, After>,
+    pending: FxHashMap<Epoch, Pending>,
     sweep_at: usize,
 }
 
 impl CrossProcessOrder {
     /// Adds an access that no host has seen finish.
-    pub(crate) fn begin(&mut self, epoch: Epoch) {
-        self.pending.entry(epoch).or_default();
+    pub(crate) fn begin(&mut self, epoch: Epoch, began: u64, held: bool) {
+        let pending = self.pending.entry(epoch).or_insert_with(|| Pending { began, ..Pending::default() });
+        pending.held |= held;
+    }
+
+    /// Whether an access in flight was submitted before a time.
+    pub(crate) fn began_before(&self, epoch: Epoch, time: u64) -> bool {
+        self.pending.get(&epoch).is_some_and(|pending| pending.began < time)
+    }
+
+    /// Whether an access in flight waits for a value that nothing has been seen to write.
+    pub(crate) fn is_held(&self, epoch: Epoch) -> bool {
+        self.pending.get(&epoch).is_some_and(|pending| pending.held)
     }
 
     /// The host of a process has seen everything finish that this clock covers, and so have all
     /// hosts.
     pub(crate) fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
-        self.pending.retain(|epoch, after| !reaches(*epoch, after, member, clock));
+        self.pending.retain(|epoch, pending| !reaches(*epoch, &pending.after, member, clock));
     }
 
     /// Everything of a process has finished.
@@ -63,7 +84,7 @@ impl CrossProcessOrder {
 
     /// Everything that the clock of one process covers has finished when this op of another starts.
     pub(crate) fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
-        for (epoch, after) in &mut self.pending {
+        for (epoch, Pending { after, .. }) in &mut self.pending {
             if !reaches(*epoch, after, from, clock) {
                 continue;
             }
@@ -102,7 +123,7 @@ pub(crate) struct PeerView<'a> {
 
 impl Clocks for PeerView<'_> {
     fn ordered(&self, earlier: Epoch, _: u32) -> Ordered {
-        let Some(after) = self.known.pending.get(&earlier) else { return Ordered::Yes };
+        let Some(Pending { after, .. }) = self.known.pending.get(&earlier) else { return Ordered::Yes };
         match self.clock {
             Some(clock) if reaches(earlier, after, self.member, clock) => Ordered::Yes,
             _ => Ordered::No,

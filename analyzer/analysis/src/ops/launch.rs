@@ -9,7 +9,7 @@
 
 use crate::process::facts::ProcessFacts;
 use crate::process::op_context::OpContext;
-use crate::process::state::ProcessState;
+use crate::process::state::{FlagWait, ProcessState};
 use detect::accesses::Work;
 use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
@@ -19,13 +19,19 @@ use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
 use detect::launches::dependence::Dependence;
 use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
-use detect::memory::{self, Cause, Site};
+use detect::memory::{self, AccessKind, Cause, Site};
 use detect::state::graphs::Graph;
+use detect::state::polls::Poll;
+use detect::state::signal_pads::{PadUse, SignalPads};
 use kernels::Reason;
 use order::{Opens, Overlap, has_programmatic_launches};
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
 use trace::{KernelId, Op, StreamId};
+
+/// Bytes of a signal in a pad of PyTorch, and most signals of one instruction.
+const SIGNAL: u64 = 4;
+const MAX_SIGNALS: usize = 1024;
 
 /// Applies a launch: looks up what it accesses, and compares that.
 pub(super) fn launch(
@@ -69,8 +75,14 @@ pub(super) fn launch(
     let def = facts.names.kernel(kernel);
     let arch = facts.arch(&state.streams, stream);
     let predicted = facts.code.evaluate(&mut key, def, arch, l, &state.memory.tensor_maps);
+    let polled = facts.code.polls((kernel, def, arch), &predicted);
+    for &at in &polled {
+        state.polls.note(Poll { epoch: context.epoch, kernel, at });
+    }
     if state.shares {
-        state.signals |= facts.code.signals(kernel, def, arch);
+        let unseen = facts.code.waits_unseen((kernel, def, arch), &state.memory, &predicted);
+        let waits = if unseen { Some(FlagWait::Anywhere) } else { (!polled.is_empty()).then_some(FlagWait::Known) };
+        state.waits = state.waits.max(waits);
         let weak = facts.code.weak_flags((kernel, def, arch), &predicted, &state.memory);
         let stack = context.origin.stack;
         state.weak_flags.extend(weak.into_iter().map(|load| WeakFlag { stack, stream, kernel, load }));
@@ -197,7 +209,8 @@ pub(super) fn launch(
             &predicted
         }
         None => {
-            if plain {
+            // A replay would not tell that the kernel polls.
+            if plain && polled.is_empty() {
                 work.record();
             }
             work.effects(&predicted, image);
@@ -205,6 +218,20 @@ pub(super) fn launch(
             facts.code.store_replay(&key, l, replay.map(|replay| replay.mute(mute)));
             &predicted
         }
+    };
+    let is_known = measured.is_some() && !recalled && node.is_none();
+    let pad_words = def.filter(|def| state.shares && SignalPads::is_user(def)).and_then(|_| {
+        let updates = known.effects.iter().filter(|e| e.kind == AccessKind::Atomic);
+        let words = updates.map(|e| e.units(SIGNAL, MAX_SIGNALS).filter(|_| is_known)).collect::<Option<Vec<_>>>();
+        // One that is known to update none sends none.
+        match words.map(|words| words.concat()) {
+            Some(words) if is_known && words.is_empty() => None,
+            words => Some(words.unwrap_or_default()),
+        }
+    });
+    let pads: Vec<(u64, u64)> = match def.filter(|def| SignalPads::is_user(def)) {
+        Some(_) => known.effects.iter().filter(|e| e.kind == AccessKind::Atomic).filter_map(Effect::bounds).collect(),
+        None => Vec::new(),
     };
     let (several, work_unfollowed) = (work.several(), work.unfollowed());
     let known = if work.maps_lost() { known.outline() } else { known.outline_with_maps() };
@@ -222,6 +249,19 @@ pub(super) fn launch(
         c.launch_unknown(why);
     }
     state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
+    state.pad_words = pad_words.or(state.pad_words.take());
+    if !pads.is_empty() {
+        note_pads(state, &pads, PadUse { epoch: context.epoch, stack: context.origin.stack, stream }, node);
+    }
+}
+
+/// A launch updates words of signal pads.
+#[cold]
+fn note_pads(state: &mut ProcessState, words: &[(u64, u64)], by: PadUse, node: Option<(&Graph, u32)>) {
+    let view = state.ordering.view(by.epoch, node);
+    let is_before = |epoch| view.clock().covers(epoch);
+    let found: Vec<PadUse> = words.iter().filter_map(|words| state.pads.used(*words, by, is_before)).collect();
+    state.pad_uses.extend(found.first().map(|other| [*other, by]));
 }
 
 /// A kernel behind the wait for an event that another kernel fires: if it waits itself, then for

@@ -182,6 +182,9 @@ impl Pass {
             return;
         }
         self.observers.applied(op, epoch, state);
+        if !state.polls.is_empty() {
+            state.polls.settle(&state.ordering);
+        }
         state.drop_unjudged(op, &facts.names);
         state.judge_supposed();
         self.judge_races(&facts.names);

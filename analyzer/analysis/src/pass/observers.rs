@@ -8,7 +8,7 @@ use crate::ipc::Member;
 use crate::ipc::export;
 use crate::process::facts::ProcessFacts;
 use crate::process::options::AnalysisOptions;
-use crate::process::state::ProcessState;
+use crate::process::state::{FlagWait, ProcessState};
 use crate::rules::watch::{RuleContext, RuleWatch};
 use detect::hints::Hints;
 use trace::{Epoch, GraphExecId, Op, Record, StreamId};
@@ -91,8 +91,11 @@ impl Observers {
         for weak in state.weak_flags.drain(..).filter(|_| self.wants_hints) {
             self.hints.weak_flag(&weak);
         }
-        if std::mem::take(&mut state.signals) {
-            self.member.iter_mut().for_each(Member::signals);
+        for uses in state.pad_uses.drain(..).filter(|_| self.wants_hints) {
+            self.hints.signal_pad(uses);
+        }
+        if let (Some(wait), Some(member)) = (state.waits.take(), &mut self.member) {
+            member.kernel_waits(epoch, wait == FlagWait::Anywhere);
         }
         state.shares |= matches!(op, Op::SharedMemory { .. } | Op::SharedEvent { .. });
         if state.shares && !state.gaps.any() {

@@ -65,6 +65,7 @@ impl ProcessFacts {
             streams: &state.streams,
             regions: &state.submissions.regions,
             handovers: &state.submissions.handovers,
+            polls: &state.polls,
             graphs: &state.graphs,
             maps: &state.memory.tensor_maps,
             stacks: &mut *self.stacks,

@@ -26,11 +26,22 @@ use detect::state::found_values::LeftMoments;
 use detect::state::graphs::Graphs;
 use detect::state::happens_before::Ordering;
 use detect::state::names::Names;
+use detect::state::polls::Polls;
 use detect::state::regions::Regions;
+use detect::state::signal_pads::{PadUse, SignalPads};
 use detect::state::streams::Streams;
 use order::{Overlap, Policy};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, StreamId, ThreadId};
+
+/// What is known of kernels of one op that wait for kernels of other processes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum FlagWait {
+    /// They poll flags that are known, and their accesses tell whether they lie behind that.
+    Known,
+    /// They may wait in other ways, and anywhere.
+    Anywhere,
+}
 
 /// The state of one process in one pass over its records.
 pub(crate) struct ProcessState {
@@ -74,10 +85,18 @@ pub(crate) struct ProcessState {
     pub(crate) overlaps_in_doubt: FxHashSet<StreamId>,
     /// Whether the process shares memory or events with others.
     pub(crate) shares: bool,
-    /// The current op launches a kernel that may wait for kernels of other processes.
-    pub(crate) signals: bool,
+    /// Kernels that poll flags.
+    pub(crate) polls: Polls,
+    /// The current op launches kernels that wait, or may wait, for those of other processes.
+    pub(crate) waits: Option<FlagWait>,
     /// The flags of other processes that the current op's kernels poll by too weak loads.
     pub(crate) weak_flags: Vec<WeakFlag>,
+    /// Signal pads of PyTorch, and the launches that the current op's kernels share a word with.
+    pub(crate) pads: SignalPads,
+    pub(crate) pad_uses: Vec<[PadUse; 2]>,
+    /// The words of pads that the current op's kernel was measured to update; none: it updates
+    /// some, and which is not known.
+    pub(crate) pad_words: Option<Vec<u64>>,
     /// What is missing of the trace.
     pub(crate) gaps: Gaps,
     /// When the latest fills and copies of known bytes were made.
@@ -111,8 +130,12 @@ impl ProcessState {
             triggers: FxHashMap::default(),
             overlaps_in_doubt: FxHashSet::default(),
             shares: false,
-            signals: false,
+            polls: Polls::default(),
+            waits: None,
             weak_flags: Vec::new(),
+            pads: SignalPads::default(),
+            pad_uses: Vec::new(),
+            pad_words: None,
             gaps: Gaps::default(),
             left: LeftMoments::default(),
             options,
@@ -214,9 +237,25 @@ impl ProcessState {
                 (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Handover));
             }
         }
+        self.weigh_polls();
         race::merge(&mut self.races);
         let least = self.least_suspected();
         self.exact.suspect(&self.races, least);
+    }
+
+    /// Lowers races that a flag may order which a kernel polls.
+    fn weigh_polls(&mut self) {
+        if self.polls.is_empty() {
+            return;
+        }
+        for race in self.races.iter_mut().filter(|race| race.confidence > Confidence::Possible) {
+            let (previous, access) = (race.previous.epoch, race.access.epoch);
+            let view = self.ordering.view(access, None);
+            if let Some(poll) = self.polls.between(previous, access, view.clock()) {
+                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Flag));
+                self.polls.keep(previous, access, poll);
+            }
+        }
     }
 
     /// Counts the races of the current op as findings.

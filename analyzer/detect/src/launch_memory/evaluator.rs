@@ -122,6 +122,46 @@ impl LaunchEvaluator {
         code.flag_loads().iter().filter(is_weak).filter(of).copied().collect()
     }
 
+    /// The loads of a launch by which it waits for a flag that it does not write itself, with an
+    /// acquire behind them: what comes after is ordered behind whatever set the flag.
+    pub fn polls(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        launch: &Evaluated,
+    ) -> Vec<u32> {
+        let Ok(code) = self.kernel(id, def, arch).as_ref() else { return Vec::new() };
+        let acquires = |flag: &&FlagLoad| flag.scope >= LoadScope::Device && flag.data.is_none();
+        let is_made = |flag: &&FlagLoad| {
+            let load = launch.effects.iter().find(|e| e.at == flag.at && !e.kind.writes());
+            load.is_some_and(|load| !launch.effects.iter().any(|e| e.kind.writes() && e.may_touch(load)))
+        };
+        code.flag_loads().iter().filter(acquires).filter(is_made).map(|flag| flag.at).collect()
+    }
+
+    /// Whether a launch may wait for kernels of other processes otherwise than by the loads that
+    /// [`LaunchEvaluator::polls`] tells of. A kernel without readable code may. One that has no
+    /// fence of system scope has no order with other devices, and one that loads nothing atomically
+    /// waits for nothing.
+    pub fn waits_unseen(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        memory: &Allocations,
+        launch: &Evaluated,
+    ) -> bool {
+        let Ok(code) = self.kernel(id, def, arch).as_ref() else { return true };
+        if !code.signals() {
+            return false;
+        }
+        // What polls memory of the process itself may be told by another kernel that polls.
+        let private = |flag: &FlagLoad| {
+            let load = launch.effects.iter().find(|e| e.at == flag.at && !e.kind.writes());
+            load.is_some_and(|e| e.first().is_none_or(|address| !memory.is_shared(address)))
+        };
+        let flags = code.flag_loads();
+        let known: Vec<u32> = flags.iter().filter(|flag| !private(flag)).map(|flag| flag.at).collect();
+        code.may_wait_besides(&known)
+    }
+
     /// Whether a launch that accesses this communicates with nobody though its kernel may: it makes
     /// no access of those that the kernel does it by.
     pub fn is_mute(

@@ -237,6 +237,39 @@ impl Effect {
         matches!(self.base, EffectBase::Unknown | EffectBase::SomeHandle(_))
     }
 
+    /// The first byte that it may touch and the end, where they are known as addresses.
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        match (&self.bytes, &self.base) {
+            (_, EffectBase::Global(_)) => None,
+            (EffectExtent::Bounded { lo, hi, .. } | EffectExtent::Among { lo, hi }, _) => Some((*lo, *hi)),
+            _ => None,
+        }
+    }
+
+    /// The addresses of the units of so many bytes that it touches, if they are known one by one
+    /// and not too many.
+    pub fn units(&self, size: u64, most: usize) -> Option<Vec<u64>> {
+        let EffectExtent::Bounded { lo, width, dims, exact: true, .. } = &self.bytes else { return None };
+        let count = dims.iter().fold(width / size, |count, dim| count.saturating_mul(dim.count));
+        if matches!(self.base, EffectBase::Global(_)) || width % size != 0 || count > most as u64 {
+            return None;
+        }
+        let mut starts = vec![*lo];
+        for Dim { stride, count } in dims {
+            starts = starts.iter().flat_map(|at| (0..*count).map(move |k| at + k * stride)).collect();
+        }
+        Some(starts.into_iter().flat_map(|at| (0..width / size).map(move |k| at + k * size)).collect())
+    }
+
+    /// Whether the two may touch a common byte, as far as their code tells: by their bytes where
+    /// both are bounded, else where both start from one pointer.
+    pub(crate) fn may_touch(&self, other: &Self) -> bool {
+        match (self.bounds(), other.bounds()) {
+            (Some((lo, hi)), Some((from, to))) => lo < to && from < hi,
+            _ => self.base == other.base,
+        }
+    }
+
     /// Whether the addresses are those that a table holds.
     pub(crate) fn is_through_table(&self) -> bool {
         matches!(self.base, EffectBase::PointerTable(_) | EffectBase::VariableTable(_))

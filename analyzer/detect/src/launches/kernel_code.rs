@@ -93,6 +93,12 @@ pub trait KernelCode: Send {
     fn flag_loads(&self) -> &[kernels::FlagLoad] {
         &[]
     }
+    /// Whether the kernel may wait for others by anything but these loads: it has other atomic
+    /// loads or updates, or goes through addresses that it loads.
+    fn may_wait_besides(&self, known: &[u32]) -> bool {
+        let _ = known;
+        true
+    }
     /// Whether these bytes that the kernel loads atomically may be what the host stores atomically
     /// while it runs: both then have a scope that contains the other side. One word may be a flag.
     /// More are flags only of a kernel that acquires: others are data which is `volatile`.

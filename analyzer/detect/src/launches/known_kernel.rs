@@ -129,6 +129,12 @@ impl KernelCode for KnownKernel {
         self.summary.flag_loads()
     }
 
+    fn may_wait_besides(&self, known: &[u32]) -> bool {
+        use kernels::AccessKind::{Atomic, AtomicRead};
+        let mut waits = self.summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicRead));
+        waits.any(|(_, at, _)| !known.contains(&at)) || self.summary.indirect().any()
+    }
+
     fn loads_from_host(&self, bytes: u64) -> bool {
         self.summary.has_system_loads() && (bytes <= 8 || self.summary.acquires())
     }

@@ -63,6 +63,11 @@ impl Lock {
         self.with_role(LockRole::Section) == Self::ANY
     }
 
+    /// Whether an atomic load of the words decides that the access is made.
+    pub fn awaits(self) -> bool {
+        matches!(self.role, LockRole::Awaits | LockRole::Passes)
+    }
+
     /// Whether the one may hand over what the other waits for: both name words, and may name one.
     pub(crate) fn may_hand_over(self, other: Self) -> bool {
         let pair = self.role.may_precede(other.role) || other.role.may_precede(self.role);

@@ -273,6 +273,11 @@ impl View<'_> {
     pub(crate) fn stream_epoch(&self, epoch: Epoch) -> Epoch {
         self.engine.stream_epoch(epoch)
     }
+
+    /// What the op came after.
+    pub fn clock(&self) -> &ClockRef<'_> {
+        &self.clock
+    }
 }
 
 /// The constant-time part of a [`View`].

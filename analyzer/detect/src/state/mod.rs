@@ -10,7 +10,9 @@
 //! of an op in every pass. `happens_before` knows
 //! `graphs`, because two nodes of one launch are ordered by their graph; `graph_waits` knows both
 //! `graphs` and `captures`, and `found_values` asks `happens_before` about values in memory. The
-//! other files know no sibling. `handovers` is work that threads of Python hand to others.
+//! other files know no sibling. `handovers` is work that threads of Python hand to others,
+//! `polls` the kernels that wait for flags in memory, which `happens_before` places, and
+//! `signal_pads` those that use signal pads of PyTorch.
 
 pub mod captures;
 pub mod found_values;
@@ -20,5 +22,7 @@ pub mod handovers;
 pub mod happens_before;
 pub mod names;
 pub mod op_site;
+pub mod polls;
 pub mod regions;
+pub mod signal_pads;
 pub mod streams;

@@ -35,6 +35,11 @@ pub(crate) fn weak(report: &Report) -> String {
             "handed over by atomic stores, which loads may have seen",
         ),
         (
+            of(Weakness::Flag),
+            "behind a kernel that polls a flag, which may order it",
+            "behind kernels that poll flags, which may order them",
+        ),
+        (
             of(Weakness::Condition),
             "of a body of a conditional node, which may not run (--exact or --confirm tells)",
             "of bodies of conditional nodes, which may not run (--exact or --confirm tells)",

@@ -22,6 +22,7 @@ use report::words::counted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use symbols::frame::{Frame, FrameKind};
 use trace::Op;
 
 /// Trials of sets of sites.
@@ -45,7 +46,8 @@ pub fn judge(first: &mut Analysis, records: &mut dyn Records) -> Option<Listing>
     let alone = each_alone(sites.len(), |site| trial.violated(&needs, &|place| of_place[place as usize] == site));
     let opaque = steps.places.iter().zip(&of_place).filter(|(place, site)| place.is_opaque && **site != NONE);
     let opaque: FxHashSet<u32> = opaque.map(|(_, site)| *site).collect();
-    let is_free = |site: &u32| alone[*site as usize].is_empty() && !opaque.contains(site);
+    let is_library_s = |site: &u32| sites[*site as usize].verdict == SyncVerdict::Library;
+    let is_free = |site: &u32| alone[*site as usize].is_empty() && !opaque.contains(site) && !is_library_s(site);
     let mut free: Vec<u32> = (0..sites.len() as u32).filter(is_free).collect();
     // Of those that stand for each other, the first are kept: what holds the host is to go.
     let holds_host = |site: &u32| {
@@ -151,6 +153,7 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
             SyncKind::RecordStream => "record_stream".to_owned(),
             _ => called(&frames, first.facts.names.call(place.call)),
         };
+        let by_library = is_library_s(&frames, first.facts.names.call(place.call));
         let stack: Vec<String> = frames
             .iter()
             .map(|frame| {
@@ -167,7 +170,7 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
                 at: harmless(&at).into_owned(),
                 stack,
                 count: 0,
-                verdict: SyncVerdict::Nothing,
+                verdict: if by_library { SyncVerdict::Library } else { SyncVerdict::Nothing },
                 pair: None,
                 pairs: 0,
                 kernels: Vec::new(),
@@ -181,6 +184,15 @@ fn sites(first: &mut Analysis, steps: &Steps) -> (Vec<Listed>, Vec<u32>) {
     });
     let of_place = of_place.collect();
     (sites, of_place)
+}
+
+/// Whether a communication library makes a synchronisation for itself: by its own code, or inside a
+/// call of it that is observed as a whole (`ncclGroupEnd`).
+fn is_library_s(frames: &[Frame], call: &str) -> bool {
+    let caller = frames.iter().find(|frame| frame.kind == FrameKind::Native);
+    let module = caller.and_then(|frame| frame.module.as_deref()?.rsplit('/').next());
+    let is_one = |name: &str, ours: [&str; 2]| ours.iter().any(|prefix| name.starts_with(prefix));
+    is_one(call, ["nccl", "nvshmem"]) || module.is_some_and(|module| is_one(module, ["libnccl", "libnvshmem"]))
 }
 
 /// What each site is alone needed for. Uses all processors.

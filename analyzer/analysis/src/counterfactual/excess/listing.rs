@@ -20,12 +20,14 @@ pub enum SyncVerdict {
     Together,
     /// It orders nothing that is not ordered otherwise in this run.
     Nothing,
+    /// The same, but a library makes it inside a call of its own.
+    Library,
 }
 
 impl SyncVerdict {
     /// All, in the order in which they are printed.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Needed];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Nothing, Self::Together, Self::Unknown, Self::Host, Self::Capture, Self::Library, Self::Needed];
 
     /// The word in JSON.
     pub(crate) fn word(self) -> &'static str {
@@ -36,6 +38,7 @@ impl SyncVerdict {
             Self::Unknown => "unknown",
             Self::Together => "together",
             Self::Nothing => "nothing",
+            Self::Library => "library",
         }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) fn heading(verdict: SyncVerdict) -> &'static str {
         SyncVerdict::Unknown => "Unknown, because the bytes of some work are not all known",
         SyncVerdict::Host => "Needed for the host, if it uses that memory (its loads and stores are not recorded)",
         SyncVerdict::Capture => "Needed for the capture, but orders nothing that is not ordered otherwise in this run",
+        SyncVerdict::Library => "Made by a communication library inside its own call: not the program's to leave out",
         SyncVerdict::Needed => "Needed",
     }
 }

@@ -35,6 +35,12 @@ impl Allocations {
         self.roots.get(start).is_some_and(|root| root.shared)
     }
 
+    /// The root around an address, if other processes have it too.
+    pub fn shared_root(&self, address: u64) -> Option<AllocationId> {
+        let Home::Root(start) = self.locate(address)?.home else { return None };
+        self.roots.get(start).filter(|root| root.shared).map(|root| root.id)
+    }
+
     /// Notes an access to this place, if it is shared.
     #[inline]
     pub(crate) fn touched(&mut self, home: Home, access: &Access) {

@@ -1,0 +1,177 @@
+//! Flags in memory by which processes may order each other: who waits for one, and which values
+//! streams write and wait for.
+//!
+//! Owns two things. *Kernels that wait*: which accesses of a process come after such a kernel, or
+//! after its look at the flag. Who sets the flag, and with which value, is not known from the code,
+//! so what only such a kernel could order is possible only. *Signal pads* of PyTorch's symmetric
+//! memory are the exception: of measured launches the words are known, one process sets a word and
+//! the one whose memory it is waits for it and clears it, so the signals of a word and the waits
+//! for it alternate, and the n-th wait is for the n-th signal. *Values of streams*
+//! (`cuStreamWriteValue`, `cuStreamWaitValue`): a wait comes after the writes whose value ends it.
+//! Where several may have, it counts as behind all of them: that may hide a race and invents none.
+
+use std::collections::VecDeque;
+
+use order::{AwaitedWord, ClockSnapshot};
+use rustc_hash::FxHashMap;
+use trace::{Epoch, TimelineId};
+
+use detect::memory::{Access, Lock};
+
+/// Kernels that wait, remembered of each timeline.
+const MOST_KERNELS: usize = 16;
+
+/// Writes, and open waits, remembered of each word.
+const MOST_VALUES: usize = 64;
+
+#[derive(Debug)]
+struct KernelWait {
+    epoch: Epoch,
+    /// It may wait in ways that are not followed, so anything of its launch may be behind that.
+    anywhere: bool,
+    /// When a host had seen it finish.
+    over: u64,
+    /// Of a kernel that waits for signals in pads: for how many whose sender is not known yet.
+    /// `None`: it waits for others, too.
+    unsent: Option<usize>,
+}
+
+/// The kernels of one process that wait for flags.
+#[derive(Debug, Default)]
+pub(crate) struct KernelWaits(FxHashMap<TimelineId, VecDeque<KernelWait>>);
+
+impl KernelWaits {
+    pub(crate) fn note(&mut self, epoch: Epoch, anywhere: bool) {
+        let of = self.0.entry(epoch.timeline).or_default();
+        if of.len() >= MOST_KERNELS {
+            of.pop_front();
+        }
+        of.push_back(KernelWait { epoch, anywhere, over: u64::MAX, unsent: None });
+    }
+
+    fn at(&mut self, epoch: Epoch) -> Option<&mut KernelWait> {
+        self.0.get_mut(&epoch.timeline)?.iter_mut().rev().find(|wait| wait.epoch == epoch)
+    }
+
+    /// All that a kernel waits for are so many signals in pads.
+    pub(crate) fn waits_for_signals(&mut self, epoch: Epoch, count: usize) {
+        if let Some(wait) = self.at(epoch) {
+            wait.unsent = Some(count);
+        }
+    }
+
+    /// The sender of one of them is known.
+    pub(crate) fn sent(&mut self, epoch: Epoch) {
+        if let Some(unsent) = self.at(epoch).and_then(|wait| wait.unsent.as_mut()) {
+            *unsent = unsent.saturating_sub(1);
+        }
+    }
+
+    /// The host of the process has seen finish what this clock covers.
+    pub(crate) fn seen(&mut self, clock: &ClockSnapshot, time: u64) {
+        let open = self.0.values_mut().flatten().filter(|wait| wait.over == u64::MAX);
+        open.filter(|wait| clock.clock().covers(wait.epoch)).for_each(|wait| wait.over = time);
+    }
+
+    /// Until when the flags may have been set that an access of the process is behind; 0: it is
+    /// behind none. `epoch`: the process's own. `clock`: that of the access, if it is known.
+    pub(crate) fn open_until(&self, access: &Access, epoch: Epoch, clock: Option<&ClockSnapshot>) -> u64 {
+        let behind = |wait: &&KernelWait| {
+            if wait.epoch == epoch {
+                // What of a graph's launch comes after which of its kernels is not told here.
+                let awaits = access.exclusion.lock.is_some_and(Lock::awaits);
+                return wait.anywhere || awaits || access.site.node != 0;
+            }
+            // What all the senders are behind is in order, and nothing else is.
+            if wait.unsent == Some(0) {
+                return false;
+            }
+            let own = wait.epoch.timeline == epoch.timeline && wait.epoch.time < epoch.time;
+            own || clock.is_some_and(|clock| clock.clock().covers(wait.epoch))
+        };
+        self.0.values().flatten().filter(behind).map(|wait| wait.over).max().unwrap_or(0)
+    }
+}
+
+/// The signals of one word of a pad, and the waits for them, that have no partner yet.
+#[derive(Debug, Default)]
+pub(crate) struct PadWord {
+    signals: VecDeque<(u32, ClockSnapshot)>,
+    waits: VecDeque<(u32, Epoch)>,
+}
+
+impl PadWord {
+    /// A kernel of a process sets the word, behind what this clock covers.
+    pub(crate) fn signal(&mut self, by: u32, clock: ClockSnapshot) -> Option<ValueEdge> {
+        push(&mut self.signals, (by, clock));
+        self.meet()
+    }
+
+    /// A kernel of the process whose pad it is waits for the word.
+    pub(crate) fn wait(&mut self, by: u32, epoch: Epoch) -> Option<ValueEdge> {
+        push(&mut self.waits, (by, epoch));
+        self.meet()
+    }
+
+    fn meet(&mut self) -> Option<ValueEdge> {
+        if self.signals.is_empty() || self.waits.is_empty() {
+            return None;
+        }
+        let ((from, clock), (to, epoch)) = (self.signals.pop_front()?, self.waits.pop_front()?);
+        Some(ValueEdge { from, clock, to, epoch })
+    }
+}
+
+#[derive(Debug)]
+struct Written {
+    by: u32,
+    width: u8,
+    value: u64,
+    clock: ClockSnapshot,
+}
+
+/// An edge from what a clock of one process covers to an op of another one.
+pub(crate) struct ValueEdge {
+    pub(crate) from: u32,
+    pub(crate) clock: ClockSnapshot,
+    pub(crate) to: u32,
+    pub(crate) epoch: Epoch,
+}
+
+/// The values of one word that streams write and wait for.
+#[derive(Debug, Default)]
+pub(crate) struct WordValues {
+    written: VecDeque<Written>,
+    open: VecDeque<(u32, Epoch, AwaitedWord)>,
+}
+
+impl WordValues {
+    /// A stream of a process writes a value behind what this clock covers: which waits it ends.
+    pub(crate) fn write(&mut self, by: u32, (width, value): (u8, u64), clock: ClockSnapshot) -> Vec<ValueEdge> {
+        let ends = |(_, _, word): &(u32, Epoch, AwaitedWord)| word.width() == width && word.is_met_by(value);
+        let (ended, open) = std::mem::take(&mut self.open).into_iter().partition(ends);
+        self.open = open;
+        let ended: VecDeque<(u32, Epoch, AwaitedWord)> = ended;
+        let edge = |(to, epoch, _)| ValueEdge { from: by, clock: clock.clone(), to, epoch };
+        let edges = ended.into_iter().map(edge).collect();
+        push(&mut self.written, Written { by, width, value, clock });
+        edges
+    }
+
+    /// A stream of a process waits: behind which writes it comes.
+    pub(crate) fn wait(&mut self, by: u32, word: AwaitedWord, epoch: Epoch) -> Vec<ValueEdge> {
+        let ends = |w: &&Written| w.width == word.width() && word.is_met_by(w.value);
+        let edge = |w: &Written| ValueEdge { from: w.by, clock: w.clock.clone(), to: by, epoch };
+        let edges: Vec<ValueEdge> = self.written.iter().filter(ends).map(edge).collect();
+        // A value of an earlier round may still be there, and a later one come to be waited for.
+        push(&mut self.open, (by, epoch, word));
+        edges
+    }
+}
+
+fn push<T>(all: &mut VecDeque<T>, one: T) {
+    if all.len() >= MOST_VALUES {
+        all.pop_front();
+    }
+    all.push_back(one);
+}

@@ -1,0 +1,82 @@
+/* Puts and gets of NVSHMEM beside other work, on two streams. The first word says which; with a second one the streams are in order, by an
+ * event or by a signal.
+ *   put      memory is filled that a put sends
+ *   remote   a put writes memory of the other element, which is read
+ *   get      memory of the other element is filled that a get fetches
+ *   into     a get writes memory that is read
+ *   signal   a put to this element, and a read behind a wait for its signal
+ *   early    the signal is set before the put; with a second word, behind it
+ *   nowhere  a put to an element whose memory this process cannot reach: what it reads is filled */
+#include "common.h"
+
+void *nvshmem_malloc(size_t);
+void *nvshmem_ptr(const void *, int);
+void nvshmemx_putmem_on_stream(void *, const void *, size_t, int, CUstream);
+void nvshmemx_putmem_nbi_on_stream(void *, const void *, size_t, int, CUstream);
+void nvshmemx_getmem_on_stream(void *, const void *, size_t, int, CUstream);
+void nvshmemx_getmem_nbi_on_stream(void *, const void *, size_t, int, CUstream);
+void nvshmemx_putmem_signal_on_stream(void *, const void *, size_t, uint64_t *, uint64_t, int, int, CUstream);
+void nvshmemx_putmem_signal_nbi_on_stream(void *, const void *, size_t, uint64_t *, uint64_t, int, int, CUstream);
+void nvshmemx_signal_op_on_stream(uint64_t *, uint64_t, int, int, CUstream);
+void nvshmemx_signal_wait_until_on_stream(uint64_t *, int, uint64_t, CUstream);
+
+enum { N = 4096, SET = 9, AT_LEAST = 5 };
+
+static CUstream a, b;
+static CUevent done;
+static int ordered;
+
+static CUdeviceptr at(const void *memory) { return (CUdeviceptr)(uintptr_t)memory; }
+
+/* What follows on b comes behind what is on a. */
+static void order(void) {
+    if (!ordered) return;
+    CHECK(cuEventRecord(done, a));
+    CHECK(cuStreamWaitEvent(b, done, 0));
+}
+
+int main(int argc, char **argv) {
+    const char *how = argv[1];
+    CUdeviceptr other;
+    attach();
+    ordered = argc > 2;
+    CHECK(cuStreamCreate(&a, 1));
+    CHECK(cuStreamCreate(&b, 1));
+    CHECK(cuEventCreate(&done, 2));
+    CHECK(cuMemAlloc_v2(&other, N));
+    char *x = nvshmem_malloc(N), *y = nvshmem_malloc(N);
+    uint64_t *signal = nvshmem_malloc(8);
+    CHECK(cuMemsetD8Async(at(signal), 0, 8, a));
+    CHECK(cuCtxSynchronize());
+    if (!strcmp(how, "put") || !strcmp(how, "nowhere")) {
+        CHECK(cuMemsetD8Async(at(x), 1, N, a));
+        order();
+        if (*how == 'p') nvshmemx_putmem_on_stream(y, x, N, 1, b);
+        else nvshmemx_putmem_nbi_on_stream(y, x, N, 2, b);
+    } else if (!strcmp(how, "remote")) {
+        nvshmemx_putmem_nbi_on_stream(y, x, N, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(nvshmem_ptr(y, 1)), N, b));
+    } else if (!strcmp(how, "get")) {
+        CHECK(cuMemsetD8Async(at(nvshmem_ptr(x, 1)), 1, N, a));
+        order();
+        nvshmemx_getmem_on_stream(y, x, N, 1, b);
+    } else if (!strcmp(how, "into")) {
+        nvshmemx_getmem_nbi_on_stream(y, x, N, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y), N, b));
+    } else if (!strcmp(how, "signal")) {
+        nvshmemx_putmem_signal_on_stream(y, x, N, signal, 3, SET, 0, a);
+        if (ordered) nvshmemx_signal_wait_until_on_stream(signal, AT_LEAST, 3, b);
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y), N, b));
+    } else {
+        REQUIRE(!strcmp(how, "early"));
+        if (!ordered) nvshmemx_signal_op_on_stream(signal, 1, SET, 0, a);
+        nvshmemx_putmem_signal_nbi_on_stream(y, x, N, signal, ordered ? 1 : 2, SET, 0, a);
+        nvshmemx_signal_wait_until_on_stream(signal, AT_LEAST, 1, b);
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y), N, b));
+    }
+    CHECK(cuCtxSynchronize());
+    puts("done");
+    return 0;
+}
