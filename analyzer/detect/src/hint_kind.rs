@@ -32,11 +32,14 @@ pub enum HintKind {
     /// A kernel polls a flag that another process sets, and reads on without an acquire.
     #[serde(rename = "flag-without-acquire")]
     FlagUnordered,
+    /// A fence or a barrier inside a kernel without which nothing is unordered in this run.
+    #[serde(rename = "superfluous-in-kernel")]
+    SuperfluousInKernel,
 }
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::WaitNeverRecorded,
         Self::NeverWaitedFor,
         Self::RecordedAgain,
@@ -44,6 +47,7 @@ impl HintKind {
         Self::PageableNode,
         Self::FlagScope,
         Self::FlagUnordered,
+        Self::SuperfluousInKernel,
     ];
 
     /// The name that JSON and scripts use.
@@ -56,6 +60,7 @@ impl HintKind {
             Self::PageableNode => "graph-pageable-memory",
             Self::FlagScope => "flag-scope",
             Self::FlagUnordered => "flag-without-acquire",
+            Self::SuperfluousInKernel => "superfluous-in-kernel",
         }
     }
 }

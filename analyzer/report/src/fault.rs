@@ -201,6 +201,8 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
              hold what is wanted, as long as the graph does."
         ),
         HintKind::FlagScope | HintKind::FlagUnordered => weak_flag(said, elaborator),
+        // It is about no call: see `superfluous`.
+        HintKind::SuperfluousInKernel => String::new(),
     };
     let mut text = text;
     if let Some(head) = text.get(..1).map(str::to_uppercase) {

@@ -17,6 +17,7 @@ use detect::findings::Findings;
 use detect::hints::WeakFlag;
 use detect::host_watch::HostWatches;
 use detect::inside::InsideRaces;
+use detect::superfluous::Synchronisations;
 use detect::launches::dependence::Dependence;
 use detect::memory::{Allocations, Cause};
 use detect::race::{self, Race};
@@ -55,6 +56,8 @@ pub(crate) struct ProcessState {
     pub(crate) findings: Findings,
     /// Races inside kernels.
     pub(crate) inside: InsideRaces,
+    /// Fences and barriers inside kernels.
+    pub(crate) synchronisations: Synchronisations,
     /// Graphs that name memory which has ended.
     pub(crate) stale_graphs: StaleGraphs,
     /// What was seen, and what was not.
@@ -102,6 +105,7 @@ impl ProcessState {
             races: Vec::new(),
             findings: Findings::default(),
             inside: InsideRaces::default(),
+            synchronisations: Synchronisations::default(),
             stale_graphs: StaleGraphs::default(),
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),
