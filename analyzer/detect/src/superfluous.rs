@@ -58,9 +58,13 @@ impl Synchronisations {
         }
     }
 
-    /// Those that no launch needed, in the order in which they were seen.
+    /// Those that no launch needed, in the order in which they were seen. Of machine code barriers
+    /// only: the assembler puts fences of its own beside those of the program, and into waits.
     pub fn superfluous(&self) -> impl Iterator<Item = &RawSync> {
-        self.list.iter().filter(|sync| sync.answer == InsideAnswer::Superfluous)
+        let is_fence = |sync: &RawSync| matches!(sync.kind, InsideSync::Fence | InsideSync::ProxyFence);
+        self.list
+            .iter()
+            .filter(move |sync| sync.answer == InsideAnswer::Superfluous && !(sync.machine && is_fence(sync)))
     }
 
     /// How many were not tried in every launch, of those that no launch needed.
@@ -106,6 +110,21 @@ mod tests {
             races: Vec::new(),
             synchronisations: lines.iter().map(sync).collect(),
         }
+    }
+
+    #[test]
+    fn fences_are_told_of_ptx_only() {
+        let run = |flags: u32, kind: InsideSync| {
+            let mut told = launch("k", &[(5, InsideAnswer::Superfluous)]);
+            (told.flags, told.synchronisations[0].kind) = (flags, kind);
+            let mut all = Synchronisations::default();
+            all.add(&told);
+            all.superfluous().count()
+        };
+        for kind in [InsideSync::Fence, InsideSync::ProxyFence] {
+            assert_eq!((run(0, kind), run(inside_flags::MACHINE, kind)), (1, 0));
+        }
+        assert_eq!(run(inside_flags::MACHINE, InsideSync::WarpBarrier), 1);
     }
 
     #[test]

@@ -36,7 +36,6 @@ pub mod model;
 pub(crate) mod neighbourhood;
 pub mod program;
 pub mod reporters;
-pub mod superfluous;
 pub mod words;
 
 pub use model::{Finding, Report};

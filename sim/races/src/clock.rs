@@ -27,8 +27,8 @@ pub(crate) enum Fenced {
     ToMaps,
     /// To that of tensor maps.
     Maps,
-    /// To nobody: the accesses were issued before a product of the thread's warp group that somebody
-    /// has waited for. It is no order, see `grade`.
+    /// To nobody: the accesses were issued before a product of the thread's warp group that
+    /// somebody has waited for. It is no order, see `grade`.
     Product,
 }
 

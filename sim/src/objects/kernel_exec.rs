@@ -307,7 +307,8 @@ pub(crate) fn run(
     let Wish { bytes, inside, superfluous } = touched.starts();
     let begun = Instant::now();
     let module = function.module().ok().filter(|_| inside);
-    let grids_of = |module: &Arc<Module>| InsideGrids::new(matches!(module.code.form, CodeForm::Machine(_)), superfluous);
+    let grids_of =
+        |module: &Arc<Module>| InsideGrids::new(matches!(module.code.form, CodeForm::Machine(_)), superfluous);
     let grids = module.as_ref().map(grids_of);
     let touched_if = |wanted| Some(touched).filter(|_| wanted);
     let watch = Watch { touched: touched_if(bytes), inside: touched_if(inside), grids: grids.as_ref(), overlap };

@@ -141,7 +141,8 @@ fn tried(detector: &Detector, whole: &Whole<'_>) -> Option<Vec<Tried>> {
     for one in all {
         let (program, site) = whole.instruction(one.site)?;
         let place: Vec<(String, u32)> = program.sources(site).cloned().collect();
-        let known = lines.iter_mut().find(|(line, tried)| !place.is_empty() && *line == place && tried.kind == one.kind);
+        let known =
+            lines.iter_mut().find(|(line, tried)| !place.is_empty() && *line == place && tried.kind == one.kind);
         match known {
             Some((_, tried)) => {
                 tried.sites.push(one.site);

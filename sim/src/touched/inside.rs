@@ -150,8 +150,8 @@ impl Grid {
         grid
     }
 
-    /// Tells whether a line that synchronises is superfluous: as an item of the list of races, whose
-    /// remedy says so.
+    /// Tells whether a line that synchronises is superfluous: as an item of the list of races,
+    /// whose remedy says so.
     pub(super) fn synchronises(&mut self, tried: &Tried, whole: &Whole<'_>) {
         let Some(&site) = tried.sites.first() else { return };
         if self.races.len() >= 2 * MOST {

@@ -59,7 +59,7 @@ __global__ void lanes(const int* d, int* f) {
     tile[T] = d[T];
     __syncwarp(); // needed: another lane reads
     int x = tile[T ^ 1];
-    __syncwarp(); // superfluous, of a warp: nobody writes
+    __syncwarp(); // superfluous, in PTX: nobody writes
     f[T] = x + tile[T ^ 2];
 }
 
@@ -69,7 +69,7 @@ __global__ void flag(int* data, int* word, int* f) {
         *data = 5;
         __threadfence(); // needed: before the flag
         atomicExch(word, 1);
-        __threadfence(); // superfluous: nothing follows
+        __threadfence(); // superfluous, in PTX: nothing follows
     } else {
         while (atomicAdd(word, 0) == 0) {}
         __threadfence(); // needed: behind the flag
@@ -90,7 +90,7 @@ __global__ void proxies(const int* d, int* f) {
     PROXY_FENCE; // needed: the store reads what threads have written
     __syncthreads(); // needed: all of them
     if (T == 0) store(f, tile);
-    PROXY_FENCE; // superfluous: nothing follows
+    PROXY_FENCE; // superfluous, in PTX: nothing follows
 }
 
 int main() {

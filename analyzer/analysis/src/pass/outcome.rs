@@ -16,8 +16,8 @@ use detect::findings::FindingState;
 use report::fault::{faults, hint};
 use report::fingerprint::number;
 use report::mend::stale_graph;
+use report::mend::superfluous::superfluous;
 use report::model::{AllocationInfo, Hint, Outcome, merge_finding};
-use report::superfluous::superfluous;
 
 impl Analysis {
     /// Ends the analysis: all findings, and the coverage.
@@ -69,8 +69,7 @@ impl Analysis {
         coverage.escaped = elaborator.missed(&missed);
         let breaches = observers.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
         let breaches = breaches.iter().map(|(raw, regions)| breach(raw, regions, &mut elaborator)).collect();
-        let mut hints: Vec<Hint> =
-            observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
+        let mut hints: Vec<Hint> = observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
         hints.extend(state.synchronisations.superfluous().map(|sync| superfluous(sync, &mut elaborator)));
         let unknown = state.synchronisations.unknown();
         if unknown > 0 {

@@ -116,7 +116,8 @@ impl Tape {
             kept.torn = true;
         }
         if !kept.torn {
-            kept.addresses.extend(addresses.iter().enumerate().filter(|(lane, _)| lanes >> lane & 1 != 0).map(|it| it.1));
+            kept.addresses
+                .extend(addresses.iter().enumerate().filter(|(lane, _)| lanes >> lane & 1 != 0).map(|it| it.1));
         }
         at
     }
@@ -150,8 +151,8 @@ impl Tape {
         self.kept().events.len()
     }
 
-    /// Tells it all again, but for what some instructions told. False if a barrier has some arrivals
-    /// of theirs and some of others: without the ones, the others would wait for ever.
+    /// Tells it all again, but for what some instructions told. False if a barrier has some
+    /// arrivals of theirs and some of others: without the ones, the others would wait for ever.
     pub(crate) fn tell_without(&self, left_out: &FxHashSet<u32>, to: &dyn MemoryEvents) -> bool {
         let kept = self.kept();
         // Of each barrier: whether arrivals of its phase were left out, and whether any were told.
