@@ -49,6 +49,8 @@ pub mod launch_wish {
     pub const BYTES: i32 = 1;
     /// The races of its threads with each other.
     pub const INSIDE: i32 = 2;
+    /// With [`INSIDE`]: which of its fences and barriers are superfluous.
+    pub const SUPERFLUOUS: i32 = 4;
 }
 
 /// Bits of [`InsideReport`]'s `flags`.
@@ -59,6 +61,8 @@ pub mod inside_flags {
     pub const FAILED: u32 = 2;
     /// It did nothing (machine code that is skipped), so nothing was checked.
     pub const NOT_RUN: u32 = 4;
+    /// Which fences and barriers are superfluous was wanted, and is not known.
+    pub const NOT_TRIED: u32 = 8;
 }
 
 /// Bits of [`InsideSide`]'s `flags`.
@@ -126,8 +130,7 @@ pub struct InsideRace {
     pub grade: c_uint,
     /// What would order the two: 0 a barrier of the warp, 1 of the block, 2 a wait for the copy, 3
     /// a wider scope, 4 an atomic operation, 5 a barrier of the cluster, 6 a release and an
-    /// acquire; 32: it is no race, but a read of bytes that nothing has written, and both sides are
-    /// the one that reads.
+    /// acquire. Others: see `trace::op::inside::InsideRemedy`, whose numbers these are.
     pub remedy: c_uint,
 }
 

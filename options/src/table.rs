@@ -116,7 +116,7 @@ table! {
         "take a cudaMemcpy from pageable memory to be over when it returns";
     HostOrder "host-order" None, Kind::Choice(&["merged", "threads"]), "merged", &[Run, Hunt, Record, Check, Excess], Both, Detection,
         "'threads': order host threads by pthread synchronisation only";
-    Hints "hints" None, FLAG, "no", JUDGES, Analyzer, Detection,
+    Hints "hints" None, FLAG, "no", JUDGES, Both, Detection,
         "also list what is no race but probably a mistake; hints fail no run";
     DefaultStream "default-stream" None, Kind::Choice(&["legacy", "per-thread", "non-blocking"]), "", JUDGES, Analyzer, Detection,
         "check as if the default stream were of this kind [default: as it is]";

@@ -27,13 +27,15 @@ const fn form(name: &'static str, n: usize, types: &'static str, size: usize) ->
     Form { name, n, types, size, registers: false, transpose: [false; 2], negate: [false; 2] }
 }
 
-const FORMS: [Form; 12] = [
+const FORMS: [Form; 14] = [
     form("half", 16, "f32.f16.f16", 2),
     form("brain", 24, "f32.bf16.bf16", 2),
     form("tf32", 8, "f32.tf32.tf32", 4),
     form("e4m3", 16, "f32.e4m3.e4m3", 1),
     form("e5m2", 16, "f32.e5m2.e4m3", 1),
     form("bytes", 16, "s32.s8.u8", 1),
+    form("bits", 16, "s32.b1.b1.and.popc", 1),
+    Form { registers: true, ..form("bit_registers", 24, "s32.b1.b1.and.popc", 1) },
     form("halves", 16, "f16.f16.f16", 2),
     Form { negate: [true, false], ..form("negative", 16, "f32.f16.f16", 2) },
     Form { registers: true, ..form("registers", 16, "f32.f16.f16", 2) },
@@ -119,7 +121,7 @@ extern "C" __global__ void {name}(const int4* ia, const int4* ib, int na, int nb
 }}
 "#,
             n = self.n,
-            k = self.inner(),
+            k = self.inner() * if self.types.contains("b1") { 8 } else { 1 },
             types = self.types,
             ds = list(0, sums),
             keep = b + 1,
@@ -171,6 +173,11 @@ __device__ __forceinline__ void arrive(u64* b) { asm volatile("mbarrier.arrive.s
 __device__ __forceinline__ void await(u64* b, int parity) {
     asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra D; bra W; D: }" :: "r"(at(b)), "r"(parity) : "memory");
 }
+__device__ __forceinline__ int look(const char* s) {
+    int x;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at(s + 2048)) : "memory");
+    return x;
+}
 __device__ __forceinline__ void fill(void* s, const char* g, int n, u64* b) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(n) : "memory");
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
@@ -178,12 +185,13 @@ __device__ __forceinline__ void fill(void* s, const char* g, int n, u64* b) {
 }
 // W: 0 is mended, and so is 1, which has a product under way and hands the stage before back; 2
 // hands back the stage of the product that is under way; in 3 the second warp group hands
-// none back.
+// none back. In 4 to 6 all threads read of the stage besides: before the product, behind the wait for
+// it, or before it with an arrival of each.
 template <int W> __device__ void ring(const char* in, float* out) {
     __shared__ __align__(128) char stages[2][2304];
     __shared__ u64 full[2], empty[2];
     if (T == 0) {
-        for (int i = 0; i < 2; i++) { init(full + i, 1); init(empty + i, W == 3 ? 1 : 2); }
+        for (int i = 0; i < 2; i++) { init(full + i, 1); init(empty + i, W == 6 ? 256 : W == 3 ? 1 : 2); }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -195,27 +203,34 @@ template <int W> __device__ void ring(const char* in, float* out) {
         return;
     }
     float d[4] = {0, 0, 0, 0};
-    bool hands = T % 128 == 64 && (W != 3 || T < 128);
+    int seen = 0;
+    bool hands = W == 6 || T % 128 == 64 && (W != 3 || T < 128);
     u64 layout = (u64)(128 >> 4) << 16 | (u64)(256 >> 4) << 32;
     for (int k = 0; k < 6; k++) {
         await(&full[k % 2], k / 2 & 1);
         u64 a = (u64)((at(stages[k % 2]) & 0x3ffff) >> 4) | layout;
         u64 b = (u64)((at(stages[k % 2] + 2048) & 0x3ffff) >> 4) | layout;
+        if (W == 4 || W == 6) seen += look(stages[k % 2]);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         product(d, a, b);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         if (W == 1 || W == 2) asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         else asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (W == 5) seen += look(stages[k % 2]);
         if (W == 1) { if (hands && k > 0) arrive(&empty[(k - 1) % 2]); }
         else if (hands) arrive(&empty[k % 2]);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :: "memory");
-    out[blockIdx.x * 256 + T] = d[0];
+    // No assembler leaves out what is read for this.
+    out[blockIdx.x * 256 + T] = seen == 1 ? 0 : d[0];
 }
 extern "C" __global__ void ring_0(const char* in, float* out) { ring<0>(in, out); }
 extern "C" __global__ void ring_1(const char* in, float* out) { ring<1>(in, out); }
 extern "C" __global__ void ring_2(const char* in, float* out) { ring<2>(in, out); }
 extern "C" __global__ void ring_3(const char* in, float* out) { ring<3>(in, out); }
+extern "C" __global__ void ring_4(const char* in, float* out) { ring<4>(in, out); }
+extern "C" __global__ void ring_5(const char* in, float* out) { ring<5>(in, out); }
+extern "C" __global__ void ring_6(const char* in, float* out) { ring<6>(in, out); }
 "#;
 
 /// Both kinds of code. In machine code groups are scoreboards, and descriptors are in uniform
@@ -402,7 +417,12 @@ fn products_are_those_of_the_host() {
                     for entry in 0..n / 2 {
                         let row = thread / 32 * 16 + thread % 32 / 4 + entry / 2 % 2 * 8;
                         let column = entry / 4 * 8 + thread % 4 * 2 + entry % 2;
-                        let want: f64 = (0..inner).map(|k| sign * element(0, row, k).0 * element(1, column, k).0).sum();
+                        let term = |k: usize| match (element(0, row, k), element(1, column, k)) {
+                            // Of bits, those that both have.
+                            (a, b) if types[1] == "b1" => f64::from((a.1 & b.1).count_ones()),
+                            (a, b) => sign * a.0 * b.0,
+                        };
+                        let want: f64 = (0..inner).map(term).sum();
                         let is = match (form.half_sums(), types[0]) {
                             (true, _) => {
                                 let bits = got[thread * form.sums() + entry / 2] >> (entry % 2 * 16) & 0xffff;
@@ -467,7 +487,7 @@ fn a_product_is_its_warp_group_s_so_that_one_thread_hands_a_stage_back() {
                 (out.read::<f32>(), races.first().map(|race| (race.grade, race.remedy)))
             };
             let at = format!("machine code {}, {blocks} blocks, schedule {schedule}, {bulk:?}", gpu.is_machine());
-            for name in ["ring_0", "ring_1"] {
+            for name in ["ring_0", "ring_1", "ring_6"] {
                 for looked_at in [false, true] {
                     assert_eq!(run(name, looked_at), (vec![336.0; 256 * blocks], None), "{name}, {at}");
                 }
@@ -477,6 +497,9 @@ fn a_product_is_its_warp_group_s_so_that_one_thread_hands_a_stage_back() {
                 let (_, race) = run(name, true);
                 assert_eq!(race, Some((Grade::Certain, Remedy::AwaitGroup)), "{name}, {at}");
             }
+            // What others of the warp group have read before the product has been read by then.
+            assert_eq!(run("ring_4", true).1, Some((Grade::Possible, Remedy::EachReader)), "{at}");
+            assert_eq!(run("ring_5", true).1, Some((Grade::Certain, Remedy::AwaitUsers)), "{at}");
         }
     }
 }

@@ -36,11 +36,14 @@ pub enum HintKind {
     /// them.
     #[serde(rename = "signal-pad")]
     SignalPad,
+    /// A fence or a barrier inside a kernel without which nothing is unordered in this run.
+    #[serde(rename = "superfluous-in-kernel")]
+    SuperfluousInKernel,
 }
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::WaitNeverRecorded,
         Self::NeverWaitedFor,
         Self::RecordedAgain,
@@ -49,6 +52,7 @@ impl HintKind {
         Self::FlagScope,
         Self::FlagUnordered,
         Self::SignalPad,
+        Self::SuperfluousInKernel,
     ];
 
     /// The name that JSON and scripts use.
@@ -62,6 +66,7 @@ impl HintKind {
             Self::FlagScope => "flag-scope",
             Self::FlagUnordered => "flag-without-acquire",
             Self::SignalPad => "signal-pad",
+            Self::SuperfluousInKernel => "superfluous-in-kernel",
         }
     }
 }

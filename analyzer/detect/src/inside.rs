@@ -167,6 +167,7 @@ mod tests {
             textures: 0,
             more: 0,
             races,
+            synchronisations: Vec::new(),
         }
     }
 

@@ -41,3 +41,4 @@ pub mod race;
 pub(crate) mod recording;
 pub mod stale_graphs;
 pub mod state;
+pub mod superfluous;

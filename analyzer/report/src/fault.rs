@@ -205,6 +205,8 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
              them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
         ),
         HintKind::FlagScope | HintKind::FlagUnordered => weak_flag(said, elaborator),
+        // It is about no call: see `superfluous`.
+        HintKind::SuperfluousInKernel => String::new(),
     };
     let mut text = text;
     if let Some(head) = text.get(..1).map(str::to_uppercase) {

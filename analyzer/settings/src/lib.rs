@@ -420,6 +420,7 @@ impl Options {
                 Some(kernels) => kernels.to_owned(),
             }),
             Id::Initcheck => flag(self.initcheck),
+            Id::Hints => flag(self.judging.hints),
             Id::Exact => flag(self.exact.kernels.is_some()),
             Id::Confirm => flag(self.exact.confirm),
             _ => None,

@@ -58,7 +58,8 @@ pub fn prepare() {
     if pattern.is_none() && !confirm && inside.is_none() {
         return;
     }
-    match simulated::start(simulated::Asked { pattern, settles, confirm, share, inside, unwritten }) {
+    let superfluous = options::is_on(Id::Hints);
+    match simulated::start(simulated::Asked { pattern, settles, confirm, share, inside, unwritten, superfluous }) {
         Ok(true) => return,
         Ok(false) if inside.is_some() => {
             stderr::say(format_args!("kernels are not checked inside: that takes the simulated GPU (--sim)"));

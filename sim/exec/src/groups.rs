@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use sim_races::Meeting;
+use sim_races::{Meeting, SyncKind};
 
 use crate::block::{BARRIER_AND, BARRIER_POPC, RESULT_ALL, RESULT_ANY};
 use crate::program::{LANES, Pred};
@@ -207,8 +207,10 @@ impl Warp<'_> {
                     self.groups[at].wait = Wait::None;
                     self.groups[at].pc += 1;
                     met |= group.mask;
+                    self.tell_synchronises(Some((group.pc, SyncKind::Divided)));
                 }
             }
+            self.tell_synchronises(None);
             self.tell_lanes(met, |events, lanes| events.warp_meets(lanes));
         }
         if !self.groups.iter().any(|group| group.wait == Wait::None) {

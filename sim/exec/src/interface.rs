@@ -435,6 +435,8 @@ pub enum FaultKind {
     },
     /// A misuse of `setmaxnreg`, or registers that nobody releases.
     Registers(String),
+    /// A copy of a tile that the hardware does not carry out.
+    Tile(&'static str),
     /// The device said no to a texture or surface operation.
     Texture(String),
     /// [`Device::cancelled`] became true.
@@ -510,6 +512,7 @@ impl fmt::Display for Fault {
                 write!(f, ": {}", lacks.join(", and "))?;
             }
             FaultKind::Registers(why) => write!(f, "setmaxnreg: {why};")?,
+            FaultKind::Tile(why) => write!(f, "illegal instruction: {why}")?,
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
             FaultKind::Cancelled => f.write_str("cancelled")?,
             FaultKind::BadLaunch(why) => write!(f, "impossible launch: {why}")?,

@@ -12,7 +12,7 @@
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
-use sim_races::{Lanes, MemoryEvents};
+use sim_races::{Lanes, MemoryEvents, SyncKind};
 
 use crate::block::BlockState;
 use crate::bulk_work::object::Vain;
@@ -348,6 +348,15 @@ impl<'b> Warp<'b> {
         {
             let (block, warp) = (self.block().linear as u32, self.index);
             tell(events, Lanes { block, warp, mask });
+        }
+    }
+
+    /// Tells that what is told next is all that an instruction does, which may be left out
+    /// (`None`: it may not).
+    #[inline]
+    pub(crate) fn tell_synchronises(&mut self, by: Option<(u32, SyncKind)>) {
+        if let Some(events) = self.env.events {
+            events.synchronises(by);
         }
     }
 

@@ -27,13 +27,23 @@ pub(crate) enum Fenced {
     ToMaps,
     /// To that of tensor maps.
     Maps,
+    /// To nobody: the accesses were issued before a product of the thread's warp group that
+    /// somebody has waited for. It is no order, see `grade`.
+    Product,
+}
+
+impl Fenced {
+    /// What is added to a thread's number.
+    pub(crate) const fn mark(self) -> u32 {
+        TO_PROXY[self as usize]
+    }
 }
 
 /// Added to a number of a thread or its agent: what of it a fence has made known, by [`Fenced`].
-const TO_PROXY: [u32; 4] = [1 << 11, 1 << 12, 1 << 30, 1 << 31];
+const TO_PROXY: [u32; 5] = [1 << 11, 1 << 12, 1 << 30, 1 << 31, 1 << 30 | 1 << 31];
 
 /// The same of [`ALL`].
-const ALL_TO_PROXY: [u32; 4] = [u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4];
+const ALL_TO_PROXY: [u32; 5] = [u32::MAX - 1, u32::MAX - 2, u32::MAX - 3, u32::MAX - 4, u32::MAX - 5];
 
 /// Marks a barrier object, whose number is in the bits above: an epoch is a phase of it, with the
 /// operations that have reported to it then.
@@ -107,8 +117,8 @@ impl Known {
     /// What a fence that acquires for the proxy of tensor maps makes known to it: what others have
     /// released to it.
     pub(crate) fn acquired_for_maps(&self) -> Vec<Span> {
-        let [.., released, acquired] = TO_PROXY;
-        let [.., all_released, all_acquired] = ALL_TO_PROXY;
+        let [.., released, acquired, _] = TO_PROXY;
+        let [.., all_released, all_acquired, _] = ALL_TO_PROXY;
         let of = |span: &Span| match span.thread {
             thread if thread == all_released => Some(Span { thread: all_acquired, ..*span }),
             thread if thread & (released | acquired) == released => {

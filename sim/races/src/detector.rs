@@ -20,6 +20,7 @@ use crate::records::{Habits, Race, Records, Remedy, Side};
 use crate::shadow::{Access, Shadow};
 use crate::sources::Sources;
 use crate::threads::{Block, threads};
+use crate::trials::Tape;
 use crate::unwritten::{Unwritten, WrittenBytes};
 
 /// How the code of a launch is to be read.
@@ -99,12 +100,21 @@ pub(crate) struct State {
 
 /// Finds the races of a launch.
 #[derive(Default)]
-pub struct Detector(Mutex<State>);
+pub struct Detector {
+    state: Mutex<State>,
+    pub(crate) tape: Option<Tape>,
+}
 
 impl Detector {
     /// For one launch.
     pub fn new(reading: Reading) -> Detector {
-        Detector(Mutex::new(State { reading, ..State::default() }))
+        Detector { state: Mutex::new(State { reading, ..State::default() }), tape: None }
+    }
+
+    /// Keeps what it is told, for [`Detector::trials`].
+    #[must_use]
+    pub fn recording(self) -> Detector {
+        Detector { tape: Some(Tape::default()), ..self }
     }
 
     /// Looks for reads of unwritten bytes, too. They are told with the races
@@ -140,7 +150,7 @@ impl Detector {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn block(&self, number: u32, run: impl FnOnce(&mut Block)) {
@@ -363,6 +373,14 @@ impl MemoryEvents for Detector {
 
     fn bulk_completes(&self, operation: u64, object: ObjectPlace) {
         self.state().objects.completes(operation, object);
+    }
+
+    fn product_issued(&self, lanes: Lanes, operation: u64) {
+        let mut state = self.state();
+        let State { blocks, objects, .. } = &mut *state;
+        let Some(block) = blocks.get_mut(&lanes.block) else { return };
+        let issued = threads(lanes.warp, lanes.mask).map(|at| block.issues_product(at)).collect();
+        objects.issued(operation, issued);
     }
 
     fn bulk_awaited(&self, thread: ThreadOf, operation: u64) {

@@ -169,6 +169,21 @@ pub enum Stream {
     Tail,
 }
 
+/// An instruction that does nothing but order accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SyncKind {
+    /// A fence of memory.
+    Fence,
+    /// One between proxies.
+    ProxyFence,
+    /// A barrier of a warp.
+    WarpBarrier,
+    /// A barrier of the block.
+    BlockBarrier,
+    /// A barrier of a warp whose lanes come to it in several places of the code.
+    Divided,
+}
+
 /// A thread touches a register that a product of its warp group uses.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterUse {
@@ -240,9 +255,14 @@ pub trait MemoryEvents: Sync {
     /// Lanes release to the proxy of tensor maps what they know, or acquire for it what was
     /// released (`fence.proxy.tensormap`).
     fn map_fence(&self, lanes: Lanes, acquires: bool);
+    /// What is told next, up to anything but fences and barriers, is all that an instruction does,
+    /// and it may be left out; `None`: it may not.
+    fn synchronises(&self, _by: Option<(u32, SyncKind)>) {}
     /// Lanes make the barrier objects that they have initialised known to the cluster
     /// (`fence.mbarrier_init`).
     fn init_fence(&self, lanes: Lanes);
+    /// Lanes have issued their part of a product of their warp group, under that number.
+    fn product_issued(&self, _lanes: Lanes, _operation: u64) {}
     /// A thread touches a register that a product uses.
     fn uses_register(&self, _used: &RegisterUse) {}
     /// A thread launches a grid.

@@ -39,6 +39,8 @@ pub(crate) struct Evidence {
     pub(crate) proxies_write: bool,
     /// Nothing is missing but that a wait at a barrier object acquires for the cluster.
     pub(crate) narrow_wait: bool,
+    /// One has read shared memory before a product of its warp group that was waited for.
+    pub(crate) before_product: bool,
 }
 
 /// The grade of a race of an atomic operation with a plain read that an atomic operation of the
@@ -59,6 +61,7 @@ impl Evidence {
             || self.widened
             || self.flag_like
             || self.proxies_write
+            || self.before_product
             || self.is_volatile && !self.blocks_differ
         {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
@@ -66,7 +69,8 @@ impl Evidence {
             // split at no place that a program can see; data that is volatile where it ought to be
             // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a
             // buffer that is written through one proxy, then the other, which libraries do without
-            // a fence.
+            // a fence; reads that a warp group's product comes behind, for which one of its threads
+            // waits and speaks for all.
             Grade::Possible
         } else if self.is_volatile || self.narrow_wait {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

@@ -19,8 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::clock::{ALL, ENDED, Known, Span, join};
 use crate::detector::{Detector, State};
 use crate::events::{
-    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream, ThreadOf,
-    WarpAccess,
+    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream, SyncKind,
+    ThreadOf, WarpAccess,
 };
 
 /// Bits of the numbers of bulk operations that one grid has.
@@ -159,6 +159,9 @@ impl Detector {
     /// the host launched; its instructions count from `sites` on. Grids run one after the other.
     pub fn grid(&self, point: Option<&LaunchPoint>, blocks: u32, sites: u32) -> GridEvents<'_> {
         let (number, first) = self.state().grids.begin(point, blocks);
+        if let Some(tape) = &self.tape {
+            tape.begins(number, blocks);
+        }
         GridEvents { detector: self, number, first, sites }
     }
 }
@@ -176,6 +179,14 @@ impl GridEvents<'_> {
     /// The first of the detector's numbers of its blocks.
     pub fn first_block(&self) -> u32 {
         self.first
+    }
+
+    #[inline]
+    fn tell(&self, tell: impl Fn(&dyn MemoryEvents)) {
+        if let Some(tape) = &self.detector.tape {
+            tell(tape);
+        }
+        tell(self.detector);
     }
 
     fn lanes(&self, lanes: Lanes) -> Lanes {
@@ -206,119 +217,133 @@ impl GridEvents<'_> {
 
 impl MemoryEvents for GridEvents<'_> {
     fn block_starts(&self, block: u32, threads: u32, cluster: u32) {
-        self.detector.block_starts(self.first + block, threads, self.first + cluster);
+        self.tell(|to| to.block_starts(self.first + block, threads, self.first + cluster));
     }
 
     fn block_ends(&self, block: u32) {
-        self.detector.block_ends(self.first + block);
+        self.tell(|to| to.block_ends(self.first + block));
     }
 
     fn exits(&self, lanes: Lanes, site: u32) {
-        self.detector.exits(self.lanes(lanes), self.sites + site);
+        self.tell(|to| to.exits(self.lanes(lanes), self.sites + site));
     }
 
     fn access(&self, access: &WarpAccess<'_>) {
         if (self.first, self.sites) == (0, 0) {
-            self.detector.access(access);
+            self.tell(|to| to.access(access));
             return;
         }
-        self.detector.access(&WarpAccess {
+        let access = WarpAccess {
             block: self.first + access.block,
             site: self.sites + access.site,
             memory: self.memory(access.memory),
             bulk: access.bulk.map(|operation| self.operation(operation)),
             ..*access
-        });
+        };
+        self.tell(|to| to.access(&access));
     }
 
     fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
-        self.detector.fence(self.lanes(lanes), scope, sc);
+        self.tell(|to| to.fence(self.lanes(lanes), scope, sc));
     }
 
     fn warp_meets(&self, lanes: Lanes) {
-        self.detector.warp_meets(self.lanes(lanes));
+        self.tell(|to| to.warp_meets(self.lanes(lanes)));
     }
 
     fn barrier_arrives(&self, number: u8, lanes: Lanes, waits: bool) {
-        self.detector.barrier_arrives(number, self.lanes(lanes), waits);
+        self.tell(|to| to.barrier_arrives(number, self.lanes(lanes), waits));
     }
 
     fn barrier_completes(&self, block: u32, number: u8, whole: bool) {
-        self.detector.barrier_completes(self.first + block, number, whole);
+        self.tell(|to| to.barrier_completes(self.first + block, number, whole));
     }
 
     fn meeting_arrives(&self, meeting: Meeting, lanes: Lanes, releases: bool) {
-        self.detector.meeting_arrives(meeting, self.lanes(lanes), releases);
+        self.tell(|to| to.meeting_arrives(meeting, self.lanes(lanes), releases));
     }
 
     fn meeting_passes(&self, meeting: Meeting, lanes: Lanes) {
-        self.detector.meeting_passes(meeting, self.lanes(lanes));
+        self.tell(|to| to.meeting_passes(meeting, self.lanes(lanes)));
     }
 
     fn allocated(&self, address: u64, size: u64) {
-        self.detector.allocated(address, size);
+        self.tell(|to| to.allocated(address, size));
     }
 
     fn given(&self, memory: Memory, address: u64, size: u64) {
-        self.detector.given(self.memory(memory), address, size);
+        self.tell(|to| to.given(self.memory(memory), address, size));
     }
 
     fn copies_committed(&self, lanes: Lanes) {
-        self.detector.copies_committed(self.lanes(lanes));
+        self.tell(|to| to.copies_committed(self.lanes(lanes)));
     }
 
     fn copies_awaited(&self, lanes: Lanes, pending: Option<u32>) {
-        self.detector.copies_awaited(self.lanes(lanes), pending);
+        self.tell(|to| to.copies_awaited(self.lanes(lanes), pending));
     }
 
     fn copies_arrive(&self, lanes: Lanes, memory: Memory, addresses: &[u64; LANES]) {
-        self.detector.copies_arrive(self.lanes(lanes), self.memory(memory), addresses);
+        self.tell(|to| to.copies_arrive(self.lanes(lanes), self.memory(memory), addresses));
     }
 
     fn object_begins(&self, thread: ThreadOf, object: ObjectPlace) {
-        self.detector.object_begins(self.thread(thread), self.object(object));
+        self.tell(|to| to.object_begins(self.thread(thread), self.object(object)));
     }
 
     fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool) {
-        self.detector.object_arrives(self.thread(thread), self.object(object), releases, far);
+        self.tell(|to| to.object_arrives(self.thread(thread), self.object(object), releases, far));
     }
 
     fn object_turns(&self, object: ObjectPlace) {
-        self.detector.object_turns(self.object(object));
+        self.tell(|to| to.object_turns(self.object(object)));
     }
 
     fn object_passes(&self, thread: ThreadOf, object: ObjectPlace, acquires: bool, far: bool) {
-        self.detector.object_passes(self.thread(thread), self.object(object), acquires, far);
+        self.tell(|to| to.object_passes(self.thread(thread), self.object(object), acquires, far));
     }
 
     fn bulk_completes(&self, operation: u64, object: ObjectPlace) {
-        self.detector.bulk_completes(self.operation(operation), self.object(object));
+        self.tell(|to| to.bulk_completes(self.operation(operation), self.object(object)));
     }
 
     fn bulk_awaited(&self, thread: ThreadOf, operation: u64) {
-        self.detector.bulk_awaited(self.thread(thread), self.operation(operation));
+        self.tell(|to| to.bulk_awaited(self.thread(thread), self.operation(operation)));
     }
 
     fn proxy_fence(&self, lanes: Lanes, proxies: Proxies) {
-        self.detector.proxy_fence(self.lanes(lanes), proxies);
+        self.tell(|to| to.proxy_fence(self.lanes(lanes), proxies));
     }
 
     fn map_fence(&self, lanes: Lanes, acquires: bool) {
-        self.detector.map_fence(self.lanes(lanes), acquires);
+        self.tell(|to| to.map_fence(self.lanes(lanes), acquires));
     }
 
     fn init_fence(&self, lanes: Lanes) {
-        self.detector.init_fence(self.lanes(lanes));
+        self.tell(|to| to.init_fence(self.lanes(lanes)));
+    }
+
+    fn synchronises(&self, by: Option<(u32, SyncKind)>) {
+        if let Some(tape) = &self.detector.tape {
+            tape.synchronises(by.map(|(site, kind)| (self.sites + site, kind)));
+        }
+    }
+
+    fn product_issued(&self, lanes: Lanes, operation: u64) {
+        self.tell(|to| to.product_issued(self.lanes(lanes), self.operation(operation)));
     }
 
     fn uses_register(&self, used: &RegisterUse) {
         let site = |(site, kind)| (self.sites + site, kind);
         let thread = self.thread(used.thread);
         let used = RegisterUse { thread, product: site(used.product), other: site(used.other), ..*used };
-        self.detector.uses_register(&used);
+        self.tell(|to| to.uses_register(&used));
     }
 
     fn launches(&self, thread: ThreadOf, stream: Stream) {
+        if let Some(tape) = &self.detector.tape {
+            tape.tear();
+        }
         self.detector.state().launches(self.thread(thread), stream);
     }
 

@@ -42,6 +42,11 @@
 //! need no such fence, nor do accesses of barrier objects, nor does what comes behind the end of an
 //! operation ("Completion of cp.async.bulk": an implicit fence).
 //!
+//! A wait for a product of a warp group (`wgmma`) orders no reads that its threads have made by
+//! themselves, but devices have made them by then: clocks say of each thread which of its accesses
+//! an awaited product comes behind, and a read of shared memory among them that is overwritten is
+//! [`Grade::Possible`] (`pair`).
+//!
 //! Reductions (`cp.reduce.async.bulk`) are relaxed operations of that proxy at the device's scope.
 //! Tensor maps are read through a proxy of their own, from the issue to the end of the operation: a
 //! write is before that where a fence has released it to that proxy and one has acquired it there,
@@ -79,6 +84,11 @@
 //! Beside races, and from the same events, the detector can look for reads of bytes that nothing
 //! has written ([`Detector::watching`]); `unwritten` has the rule.
 //!
+//! # What is superfluous
+//!
+//! A detector can keep what it is told, and judge it again without a fence or a barrier
+//! ([`Detector::recording`], [`Detector::trials`]); `trials` says when that is superfluous.
+//!
 //! # What it cannot see
 //!
 //! - Accesses that were not executed.
@@ -114,14 +124,16 @@ mod shadow;
 mod simple;
 mod sources;
 mod threads;
+mod trials;
 mod unwritten;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
     GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, RegisterUse, Scope,
-    Stream, Strength, ThreadOf, WarpAccess,
+    Stream, Strength, SyncKind, ThreadOf, WarpAccess,
 };
 pub use grade::Grade;
 pub use grids::{GridEvents, LaunchPoint};
 pub use records::{Race, Remedy, Side};
+pub use trials::{Answer, Synchronisation, Trials};
 pub use unwritten::WrittenBytes;

@@ -38,6 +38,8 @@ pub(crate) struct Objects {
     numbers: u32,
     /// Of the operations that are done.
     done: FxHashMap<u64, Progress>,
+    /// Of products that nobody has waited for: how far the threads were that issued them.
+    issued: FxHashMap<u64, Vec<Span>>,
     /// The objects that a thread has initialised since its last fence for that.
     begun: FxHashMap<(u32, u32), Vec<ObjectPlace>>,
 }
@@ -100,6 +102,14 @@ impl Objects {
         let of = self.object(place);
         let done = Progress::Reported { block: block_of(place.0), object: of.number, phase: of.phase };
         self.done.insert(operation, done);
+        if let Some(issued) = self.issued.remove(&operation) {
+            Arc::make_mut(&mut self.object(place).coming).learn(issued);
+        }
+    }
+
+    /// Threads have issued their parts of a product.
+    pub(crate) fn issued(&mut self, operation: u64, threads: Vec<Span>) {
+        self.issued.insert(operation, threads);
     }
 
     pub(crate) fn awaited(&mut self, operation: u64, thread: ThreadOf, epoch: u64) {

@@ -57,7 +57,7 @@ pub(crate) struct Group<'a> {
     pub(crate) clusters: &'a FxHashMap<u32, u32>,
     pub(crate) objects: &'a Objects,
     pub(crate) grids: &'a Grids,
-    /// Of a bulk operation: the memory is shared.
+    /// The memory is shared.
     pub(crate) shared: bool,
     /// It operates on a barrier object, which every proxy sees.
     pub(crate) object: bool,
@@ -166,6 +166,20 @@ impl Group<'_> {
             && thread.has_not_heard(before.block, number, before.epoch)
     }
 
+    /// Whether an access of before has read shared memory ahead of a product that somebody has
+    /// waited for whom the thread knows of. A product begins once all warps of its warp group have
+    /// issued it, and a warp issues its reads of shared memory before it, in order; so devices have
+    /// read by then. The memory model has no such rule (PTX ISA, "Asynchronous Warpgroup Level
+    /// Matrix Instructions": the wait is one for the product).
+    fn read_before_product(&self, before: &Access, (lane, other): (u32, u32)) -> bool {
+        let number = u32::from(before.warp) * LANES as u32 + other;
+        let known = &self.block.threads[self.thread(lane)].known;
+        self.shared
+            && !before.is(Access::WRITE | Access::COPY | Access::BULK)
+            && !before.is_wide()
+            && known.to_proxy(before.block, number, before.epoch, Fenced::Product)
+    }
+
     /// Whether a thread has all accesses of whole blocks behind it.
     fn sees_all(&self, lane: u32, before: &Access) -> bool {
         let thread = &self.block.threads[self.thread(lane)];
@@ -189,8 +203,14 @@ impl Group<'_> {
             return None;
         }
         let all = lanes(self.access.lanes).flat_map(|lane| lanes(before.lanes).map(move |other| (lane, other)));
-        let mut all = all.filter(|&(lane, other)| !same_warp || lane != other || behind_the_back);
-        all.find(|&(lane, other)| !self.sees(lane, before, other, self.met.as_deref()))
+        let all = all.filter(|&(lane, other)| !same_warp || lane != other || behind_the_back);
+        let mut unseen = all.filter(|&(lane, other)| !self.sees(lane, before, other, self.met.as_deref()));
+        let first = unseen.next()?;
+        if !self.read_before_product(before, first) {
+            return Some(first);
+        }
+        // The surest pair is told.
+        Some(unseen.find(|&pair| !self.read_before_product(before, pair)).unwrap_or(first))
     }
 
     /// Whether later accesses that race with one of before race with this one as well, where it
@@ -339,6 +359,7 @@ impl Group<'_> {
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
             proxies_write,
             narrow_wait: self.has_not_heard(before, (lane, other)),
+            before_product: self.read_before_product(before, (lane, other)),
         }
     }
 
@@ -354,6 +375,8 @@ impl Group<'_> {
             if self.map { Remedy::MapFence } else { Remedy::ProxyFence }
         } else if self.has_not_heard(before, (lane, other)) {
             Remedy::WiderWait
+        } else if evidence.before_product {
+            Remedy::EachReader
         } else if now.is(Access::BULK) && !before.is(Access::WRITE) {
             Remedy::AwaitUsers
         } else if now.is(Access::COPY) || before.is(Access::COPY) {

@@ -60,6 +60,8 @@ pub enum Remedy {
     RegisterFence,
     /// A wait for the group of a product that uses a register.
     AwaitProduct,
+    /// An arrival of each thread that reads, where one has waited for a product of them all.
+    EachReader,
     /// A write before it. It is no race, but a read of bytes that nothing has written: both sides
     /// are the one that reads.
     FirstWrite,

@@ -355,6 +355,18 @@ impl Block {
         self.threads[thread].released();
     }
 
+    /// A thread issues its part of a product: what those know who wait for the product.
+    pub(crate) fn issues_product(&mut self, thread: usize) -> Span {
+        let own = Span {
+            thread: thread as u32 | Fenced::Product.mark(),
+            first: self.number,
+            last: self.number,
+            epoch: self.threads[thread].epoch,
+        };
+        self.threads[thread].released();
+        own
+    }
+
     /// What all threads know together.
     pub(crate) fn known_to_all(&self) -> Arc<Known> {
         let all: Vec<Snapshot> = (0..self.threads.len()).map(|at| self.snapshot(at)).collect();

@@ -201,6 +201,10 @@ impl Script {
         self.detector.bulk_completes(operation, (Memory::Shared(of), at));
     }
 
+    pub fn product_issued(&mut self, thread: Thread, operation: u64) {
+        self.detector.product_issued(Self::lanes(thread), operation);
+    }
+
     pub fn bulk_awaited(&mut self, thread: Thread, operation: u64) {
         self.detector.bulk_awaited(Script::thread_of(thread), operation);
     }

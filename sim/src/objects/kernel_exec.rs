@@ -304,10 +304,12 @@ pub(crate) fn run(
     overlap: Option<&LaunchOverlap>,
 ) -> Result<(), CUresult> {
     let Some(touched) = touched else { return execute(function, launch, Watch { overlap, ..Watch::default() }) };
-    let Wish { bytes, inside } = touched.starts();
+    let Wish { bytes, inside, superfluous } = touched.starts();
     let begun = Instant::now();
     let module = function.module().ok().filter(|_| inside);
-    let grids = module.as_ref().map(|module| InsideGrids::new(matches!(module.code.form, CodeForm::Machine(_))));
+    let grids_of =
+        |module: &Arc<Module>| InsideGrids::new(matches!(module.code.form, CodeForm::Machine(_)), superfluous);
+    let grids = module.as_ref().map(grids_of);
     let touched_if = |wanted| Some(touched).filter(|_| wanted);
     let watch = Watch { touched: touched_if(bytes), inside: touched_if(inside), grids: grids.as_ref(), overlap };
     let ran = execute(function, launch, watch);
@@ -501,6 +503,7 @@ fn one_grid(
             FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,
             FaultKind::Misaligned { .. } => CUresult::ERROR_MISALIGNED_ADDRESS,
             FaultKind::Trap => CUresult::ERROR_LAUNCH_FAILED,
+            FaultKind::Tile(_) => CUresult::ERROR_ILLEGAL_INSTRUCTION,
             FaultKind::Assert => CUresult::ERROR_ASSERT,
             FaultKind::BadCall(_) => CUresult::ERROR_INVALID_PC,
             FaultKind::StackOverflow => CUresult::ERROR_HARDWARE_STACK_ERROR,

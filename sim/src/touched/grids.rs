@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sim_races::{Detector, GridEvents, LaunchPoint, Race, Reading};
+use sim_races::{Answer, Detector, GridEvents, LaunchPoint, Race, Reading, SyncKind};
 
 use super::inside::{Globals, Grid, Names};
 use crate::interp::{Launch, Program};
@@ -12,6 +12,17 @@ use crate::memory::unwritten;
 
 /// Bits of an instruction's number in machine code, of which each kernel is a program of its own.
 const SITES: u32 = 20;
+
+/// Events that are told again of one launch to find out what is superfluous: some seconds.
+const MOST_TOLD: usize = 1 << 24;
+
+/// The instructions of a line that order accesses, and whether they are superfluous.
+pub(super) struct Tried {
+    pub(super) sites: Vec<u32>,
+    pub(super) kind: SyncKind,
+    pub(super) count: u64,
+    pub(super) answer: Answer,
+}
 
 /// One grid.
 pub(crate) struct Member {
@@ -33,19 +44,21 @@ pub(crate) struct Member {
 pub(crate) struct InsideGrids {
     detector: Detector,
     machine: bool,
+    superfluous: bool,
     /// By their first blocks, and the names of all kernels.
     members: Mutex<(Vec<Member>, Vec<String>)>,
 }
 
 impl InsideGrids {
-    /// For a launch of machine code, or of PTX.
-    pub(crate) fn new(machine: bool) -> InsideGrids {
+    /// For a launch of machine code, or of PTX; its synchronisation is tried if that is wanted.
+    pub(crate) fn new(machine: bool, superfluous: bool) -> InsideGrids {
         let detector = Detector::new(Reading { machine });
+        let detector = if superfluous { detector.recording() } else { detector };
         let detector = match unwritten::kept() {
             Some(kept) => detector.watching(kept),
             None => detector,
         };
-        InsideGrids { detector, machine, members: Mutex::default() }
+        InsideGrids { detector, machine, superfluous, members: Mutex::default() }
     }
 
     fn members(&self) -> MutexGuard<'_, (Vec<Member>, Vec<String>)> {
@@ -106,8 +119,45 @@ impl InsideGrids {
         // What is not exact is so of all grids together.
         let mut inexact = self.detector.inexact();
         let told = members.iter().zip(&races);
-        told.map(|(member, races)| Grid::of(races, std::mem::take(&mut inexact), member, &whole)).collect()
+        let mut grids: Vec<Grid> =
+            told.map(|(member, races)| Grid::of(races, std::mem::take(&mut inexact), member, &whole)).collect();
+        if self.superfluous
+            && let Some(grid) = grids.first_mut()
+        {
+            match tried(&self.detector, &whole) {
+                Some(tried) => tried.iter().for_each(|one| grid.synchronises(one, &whole)),
+                None => grid.was_not_tried(),
+            }
+        }
+        grids
     }
+}
+
+/// Tells of each line that synchronises whether it is superfluous. `None`: nothing is known of any.
+fn tried(detector: &Detector, whole: &Whole<'_>) -> Option<Vec<Tried>> {
+    let (all, mut trials) = detector.trials(MOST_TOLD)?;
+    // A line may be several instructions, of copies of a loop's body or of one fence.
+    let mut lines: Vec<(Vec<(String, u32)>, Tried)> = Vec::new();
+    for one in all {
+        let (program, site) = whole.instruction(one.site)?;
+        let place: Vec<(String, u32)> = program.sources(site).cloned().collect();
+        let known =
+            lines.iter_mut().find(|(line, tried)| !place.is_empty() && *line == place && tried.kind == one.kind);
+        match known {
+            Some((_, tried)) => {
+                tried.sites.push(one.site);
+                tried.count += one.count;
+            }
+            None => {
+                let tried = Tried { sites: vec![one.site], kind: one.kind, count: one.count, answer: Answer::Unknown };
+                lines.push((place, tried));
+            }
+        }
+    }
+    for (_, tried) in &mut lines {
+        tried.answer = trials.without(&tried.sites);
+    }
+    Some(lines.into_iter().map(|(_, tried)| tried).collect())
 }
 
 /// What the numbers of a race mean.
@@ -144,7 +194,7 @@ mod tests {
 
     #[test]
     fn blocks_and_instructions_belong_to_grids() {
-        let grids = InsideGrids::new(true);
+        let grids = InsideGrids::new(true, false);
         let launch = |x| Launch { grid: [x, 2, 1], block: [32, 1, 1], ..Launch::default() };
         let parent = grids.begin("parent", &launch(3), None);
         parent.block_starts(5, 32, 5);

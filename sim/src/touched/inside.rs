@@ -7,16 +7,19 @@ use std::collections::HashMap;
 
 use cuda_sys::{InsideFrame, InsideRace, InsideReport, InsideSide, inside_flags, inside_side_flags};
 
-use super::grids::{Member, Whole};
+use super::grids::{Member, Tried, Whole};
 use crate::interp::{MachineModule, Program, SharedVariable};
 use device_code::ptx;
-use sim_races::{Grade, Inexact, Kind, Race, Remedy, Scope, Side};
+use sim_races::{Answer, Grade, Inexact, Kind, Race, Remedy, Scope, Side, SyncKind};
 
 /// Races of a grid that are told one by one.
 const MOST: usize = 128;
 
 /// Bytes of texts from which on names are left out: a report must fit into one record of a trace.
 const MOST_TEXT: usize = 96 << 10;
+
+/// In place of a remedy: see [`Grid::synchronises`].
+const SUPERFLUOUS: u32 = 39;
 
 /// Calls inlined into each other that are told.
 const MOST_FRAMES: usize = 8;
@@ -147,6 +150,43 @@ impl Grid {
         grid
     }
 
+    /// Tells whether a line that synchronises is superfluous: as an item of the list of races,
+    /// whose remedy says so.
+    pub(super) fn synchronises(&mut self, tried: &Tried, whole: &Whole<'_>) {
+        let Some(&site) = tried.sites.first() else { return };
+        if self.races.len() >= 2 * MOST {
+            self.was_not_tried();
+            return;
+        }
+        let none = Side { site, kind: Kind::Read, scope: None, asynchronous: false, block: 0, thread: None };
+        let Some(side) = self.side(&none, whole) else { return };
+        self.sides.extend([side, side]);
+        self.races.push(InsideRace {
+            address: match tried.kind {
+                SyncKind::Fence => 0,
+                SyncKind::ProxyFence => 1,
+                SyncKind::WarpBarrier | SyncKind::Divided => 2,
+                SyncKind::BlockBarrier => 3,
+            },
+            count: tried.count,
+            shared: 0,
+            variable: 0,
+            begins: 0,
+            size: 0,
+            grade: match tried.answer {
+                Answer::Superfluous => 0,
+                Answer::Unknown => 1,
+                Answer::Needed => 3,
+            },
+            remedy: SUPERFLUOUS,
+        });
+    }
+
+    /// Nothing is known of what is superfluous.
+    pub(super) fn was_not_tried(&mut self) {
+        self.flags |= inside_flags::NOT_TRIED;
+    }
+
     fn side(&mut self, side: &Side, whole: &Whole<'_>) -> Option<InsideSide> {
         let ((program, site), (member, block)) = (whole.instruction(side.site)?, whole.place(side.block)?);
         let first = self.frames.len() as u32;
@@ -227,6 +267,7 @@ impl Grid {
                 Remedy::RegisterFence => 15,
                 Remedy::AwaitProduct => 16,
                 Remedy::FirstWrite => 17,
+                Remedy::EachReader => 38,
             },
         }
     }

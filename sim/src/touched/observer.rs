@@ -54,6 +54,8 @@ pub(crate) struct Wish {
     pub(crate) bytes: bool,
     /// Its races.
     pub(crate) inside: bool,
+    /// And which of its synchronisation is superfluous.
+    pub(crate) superfluous: bool,
 }
 
 /// A launch of which somebody wants the bytes or the races.
@@ -116,7 +118,10 @@ impl LaunchTouched {
     pub(crate) fn starts(&self) -> Wish {
         // SAFETY: the observer's own function.
         let wanted = unsafe { (self.observer.starts)(self.number) };
-        let wish = Wish { bytes: wanted & launch_wish::BYTES != 0, inside: wanted & launch_wish::INSIDE != 0 };
+        let wants = |bit: i32| wanted & bit != 0;
+        let inside = wants(launch_wish::INSIDE);
+        let superfluous = inside && wants(launch_wish::SUPERFLUOUS);
+        let wish = Wish { bytes: wants(launch_wish::BYTES), inside, superfluous };
         if !wish.bytes {
             self.failed.store(true, Ordering::Relaxed);
         }

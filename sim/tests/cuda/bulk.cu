@@ -246,7 +246,7 @@ extern "C" __global__ void stuck_arrivals(int* d, int* f) { stuck<0>(d); }
 extern "C" __global__ void stuck_bytes(int* d, int* f) { stuck<1>(d); }
 extern "C" __global__ void stuck_more(int* d, int* f) { stuck<2>(d); }
 
-// A tile of a tensor, swizzled, and back to another tensor.
+// A tile of a tensor, swizzled, and back to another tensor unless it begins at a negative coordinate.
 struct __align__(64) Map { char bytes[128]; };
 extern "C" __global__ void tiles(const __grid_constant__ Map from, const __grid_constant__ Map to, int* f, int x, int y) {
     __shared__ __align__(1024) int s[8 * 32];
@@ -262,7 +262,7 @@ extern "C" __global__ void tiles(const __grid_constant__ Map from, const __grid_
     for (int i = T; i < 256; i += N) { f[i] = s[i]; s[i] += 1; }
     fence_shared();
     __syncthreads();
-    if (T == 0) {
+    if (T == 0 && x >= 0 && y >= 0) {
         asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" :: "l"(&to), "r"(x), "r"(y), "r"(at(s)) : "memory");
         commit(); wait_all<0>();
     }

@@ -27,6 +27,7 @@ mod replaced_files;
 mod replayed;
 mod runtimes;
 mod simulated;
+mod superfluous_syncs;
 mod tiles;
 mod unasked;
 mod unwritten;

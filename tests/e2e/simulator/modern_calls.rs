@@ -74,6 +74,18 @@ fn copies_by_tensor_maps() {
     assert_eq!(ended.code(), Some(0), "{}{}", ended.out, ended.err);
     let made = ended.out.trim().strip_suffix(" comparisons, 0 failed").and_then(|made| made.parse::<u32>().ok());
     assert!(made.is_some_and(|made| made >= 50), "{}", ended.out);
+    // Tiles that the hardware does not copy, and one that it does.
+    for (which, why) in [
+        ("0", "not at a multiple of 16 bytes"),
+        ("1", "not at a multiple of 16 bytes"),
+        ("2", "from a negative coordinate on"),
+    ] {
+        let ended = on_hopper(&program, &[which]);
+        assert_eq!(ended.out, "cudaErrorIllegalInstruction\n", "{which}: {}", ended.err);
+        assert!(ended.err.contains(why), "{which}: {}", ended.err);
+    }
+    let ended = on_hopper(&program, &["3"]);
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "cudaSuccess\n"), "{}", ended.err);
     for what in ["load", "store", "reduce"] {
         for (how, code) in [("racy", 66), ("event", 0)] {
             let ended = on_hopper(&program, &[what, how]);

@@ -1,6 +1,7 @@
 // Copies of tiles by tensor maps, in PTX for compute capability 9.0. Without arguments: loads and
 // stores of tiles, generated over types, ranks, boxes, steps, swizzles and places inside and outside
-// the tensor, against loops. With "load", "store" or "reduce" and "racy" or "event": what another
+// the tensor, against loops. With a number from 0 to 3: a tile that the hardware does not copy, or (3)
+// one that it does. With "load", "store" or "reduce" and "racy" or "event": what another
 // stream does to the tensor is unordered, or ordered.
 #include <cstdint>
 #include <cstdio>
@@ -94,17 +95,23 @@ static void all() {
     for (int turn = 0; turn < 72; turn++) {
         Case c = {};
         c.type = TYPES[turn % 6].type, c.element = TYPES[turn % 6].element, c.rank = 1 + turn / 6 % 3, c.swizzle = turn / 18;
-        const int rows = c.swizzle ? 16 << c.swizzle : 64;
+        const int unit = 16 / c.element;
+        const int way = next(3) == 0 || c.element < 4 ? next(2) : next(3);
         for (int axis = 0; axis < 3; axis++) c.size[axis] = c.box[axis] = c.step[axis] = 1;
-        c.box[0] = 16 / c.element * (1 + next(rows / 16));
+        // Rows are as long as the swizzle's.
+        c.box[0] = unit * (c.swizzle ? 1 << c.swizzle : 1 + next(4));
         c.stride[0] = c.element;
         for (int axis = 0; axis < c.rank; axis++) {
             c.size[axis] = axis ? 3 + next(12) : 20 + next(60);
+            if (!axis && way) c.size[0] = c.size[0] / unit * unit;
             if (axis) c.box[axis] = 1 + next(6), c.step[axis] = 1 + next(2);
             if (axis) c.stride[axis] = (axis == 1 ? (c.size[0] * c.element + 15) / 16 * 16 : c.stride[1] * c.size[1]) + 16 * next(3);
+            // The hardware copies no tile that begins within 16 bytes, and writes none from a
+            // negative coordinate on.
             c.first[axis] = (int)next(c.size[axis] + 4) - 4;
+            if (!axis) c.first[0] = (c.first[0] + 4) / unit * unit - (way ? 0 : unit);
+            if (way && c.first[axis] < 0) c.first[axis] = 0;
         }
-        const int way = next(3) == 0 || c.element < 4 ? next(2) : next(3);
         uint32_t count[3];
         int elements = 1;
         for (int axis = 0; axis < 3; axis++) elements *= count[axis] = (c.box[axis] + c.step[axis] - 1) / c.step[axis];
@@ -182,6 +189,19 @@ static void all() {
     printf("%d comparisons, %d failed\n", compared, wrong);
 }
 
+// Tiles that the hardware does not copy: a load or a store that begins within 16 bytes, and a store
+// from a negative coordinate on.
+static void illegal(int which) {
+    Case c = {CU_TENSOR_MAP_DATA_TYPE_INT32, 4, 2, 0, {64, 8, 1}, {4, 256, 0}, {16, 4, 1}, {1, 1, 1}, {which < 2 ? 2 : 16, which == 2 ? -1 : 2, 0}};
+    char *tensor, *buffer;
+    CHECK(cudaMalloc(&tensor, 64 * 8 * 4));
+    CHECK(cudaMalloc(&buffer, 256));
+    CHECK(cudaMemset(buffer, 0, 256));
+    alignas(64) CUtensorMap map;
+    CHECK(encoded(c, tensor, &map));
+    launch(which == 0 ? 0 : 1, c, map, buffer, 256, 0);
+    puts(cudaGetErrorName(cudaDeviceSynchronize()));
+}
 static void race(const char *what, const char *how) {
     Case c = {CU_TENSOR_MAP_DATA_TYPE_INT32, 4, 2, 0, {64, 8, 1}, {4, 256, 0}, {16, 4, 1}, {1, 1, 1}, {16, 2, 0}};
     const int bytes = 16 * 4 * 4, way = !strcmp(what, "load") ? 0 : !strcmp(what, "store") ? 1 : 2;
@@ -213,6 +233,7 @@ int main(int argc, char **argv) {
     encode = (Encode)found;
     for (cudaStream_t &stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (argc > 2) race(argv[1], argv[2]);
+    else if (argc > 1) illegal(atoi(argv[1]));
     else all();
     return wrong != 0;
 }

@@ -97,6 +97,8 @@ pub mod inside_flags {
     pub const FAILED: u32 = 2;
     /// It did nothing (machine code that is skipped), so nothing was checked.
     pub const NOT_RUN: u32 = 4;
+    /// Which fences and barriers are superfluous was wanted, and is not known of all.
+    pub const NOT_TRIED: u32 = 8;
 }
 
 /// Bits of [`InsideSide`]'s `flags`.
@@ -152,6 +154,28 @@ numbered! {
         Device = 3,
     }
 
+    /// What orders accesses, of [`ReadSync`].
+    InsideSync {
+        /// A fence of memory.
+        Fence = 0,
+        /// A fence between proxies.
+        ProxyFence = 1,
+        /// A barrier of a warp.
+        WarpBarrier = 2,
+        /// A barrier of a block.
+        BlockBarrier = 3,
+    }
+
+    /// Whether it is superfluous.
+    InsideAnswer {
+        /// Without it nothing is unordered in that launch.
+        Superfluous = 0,
+        /// It was not tried.
+        Unknown = 1,
+        /// Something is unordered without it.
+        Needed = 3,
+    }
+
     /// How sure a race is to be an error.
     InsideGrade {
         /// Both orders leave the same value.
@@ -203,6 +227,8 @@ numbered! {
         /// A write before it: it is no race, but a read of bytes that nothing has written, and
         /// both sides are the one that reads.
         FirstWrite = 17,
+        /// An arrival of each thread that reads before a product of its warp group.
+        EachReader = 38,
     }
 }
 
@@ -248,6 +274,24 @@ pub struct ReadRace {
     pub remedy: InsideRemedy,
 }
 
+/// In place of an [`InsideRemedy`]: the item is no race, but a fence or a barrier, which both sides
+/// are. Its address is an [`InsideSync`], its count how often warps executed it, its grade an
+/// [`InsideAnswer`].
+const SYNCHRONISATION: u32 = 39;
+
+/// The fences or barriers of a source line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadSync {
+    /// One of its instructions; no access.
+    pub at: ReadSide,
+    /// What they are.
+    pub kind: InsideSync,
+    /// How often warps executed them.
+    pub count: u64,
+    /// Whether they are superfluous.
+    pub answer: InsideAnswer,
+}
+
 /// An [`Op::Inside`] as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadInside {
@@ -273,6 +317,8 @@ pub struct ReadInside {
     pub more: u64,
     /// The races.
     pub races: Vec<ReadRace>,
+    /// The fences and barriers that were tried.
+    pub synchronisations: Vec<ReadSync>,
 }
 
 impl ReadInside {
@@ -319,8 +365,15 @@ impl ReadInside {
             }
             let mut sides = sides.iter();
             let mut next = || sides.next().ok_or(DecodeError::BadLength(0)).and_then(side);
-            let mut read = Vec::new();
+            let (mut read, mut synchronisations) = (Vec::new(), Vec::new());
             for race in races.iter() {
+                if race.remedy == SYNCHRONISATION {
+                    let (at, _) = (next()?, next()?);
+                    let kind = InsideSync::of(u32::try_from(race.address).unwrap_or(u32::MAX))?;
+                    let answer = InsideAnswer::of(race.grade)?;
+                    synchronisations.push(ReadSync { at, kind, count: race.count, answer });
+                    continue;
+                }
                 let place = || Ok((text(race.variable)?, race.begins, race.size));
                 read.push(ReadRace {
                     sides: [next()?, next()?],
@@ -348,6 +401,7 @@ impl ReadInside {
                 textures,
                 more,
                 races: read,
+                synchronisations,
             })
         };
         Some(read())
@@ -418,6 +472,17 @@ mod tests {
     }
 
     #[test]
+    fn synchronisation_is_no_race() {
+        let sync = InsideRace { address: 3, remedy: SYNCHRONISATION, grade: 1, shared: 0, variable: 0, ..RACE };
+        let sides = [side(0), side(0), side(0), side(1)];
+        let inside = read(&[0; 4], &[sync, RACE], &sides, &FRAMES, b"\0a.cu\0f\0").expect("sound");
+        assert_eq!(inside.races.iter().map(|race| race.sides[1].kind).collect::<Vec<_>>(), [InsideKind::Write]);
+        let [sync] = &inside.synchronisations[..] else { panic!("one") };
+        assert_eq!((sync.kind, sync.count, sync.answer), (InsideSync::BlockBarrier, 3, InsideAnswer::Unknown));
+        assert_eq!(sync.at.frames[1], ("a.cu".to_owned(), 9));
+    }
+
+    #[test]
     fn damage_is_named_by_its_field() {
         let texts = b"\0a.cu\0f\0";
         let two = [side(0), side(1)];
@@ -427,6 +492,8 @@ mod tests {
         for (field, error) in [
             ("InsideGrade", of(InsideRace { grade: 4, ..RACE }, &two, &FRAMES)),
             ("InsideRemedy", of(InsideRace { remedy: 18, ..RACE }, &two, &FRAMES)),
+            ("InsideSync", of(InsideRace { address: 4, remedy: SYNCHRONISATION, ..RACE }, &two, &FRAMES)),
+            ("InsideAnswer", of(InsideRace { address: 1, grade: 2, remedy: SYNCHRONISATION, ..RACE }, &two, &FRAMES)),
             ("shared", of(InsideRace { shared: 2, ..RACE }, &two, &FRAMES)),
             ("text", of(InsideRace { variable: 3, ..RACE }, &two, &FRAMES)),
             ("sides", of(RACE, &two[..1], &FRAMES)),

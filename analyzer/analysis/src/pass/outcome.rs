@@ -16,7 +16,8 @@ use detect::findings::FindingState;
 use report::fault::{faults, hint};
 use report::fingerprint::number;
 use report::mend::stale_graph;
-use report::model::{AllocationInfo, Outcome, merge_finding};
+use report::mend::superfluous::superfluous;
+use report::model::{AllocationInfo, Hint, Outcome, merge_finding};
 
 impl Analysis {
     /// Ends the analysis: all findings, and the coverage.
@@ -68,7 +69,13 @@ impl Analysis {
         coverage.escaped = elaborator.missed(&missed);
         let breaches = observers.rules.as_mut().map_or_else(Vec::new, |rules| rules.finish());
         let breaches = breaches.iter().map(|(raw, regions)| breach(raw, regions, &mut elaborator)).collect();
-        let hints = observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
+        let mut hints: Vec<Hint> = observers.hints.finish().iter().map(|said| hint(said, &mut elaborator)).collect();
+        hints.extend(state.synchronisations.superfluous().map(|sync| superfluous(sync, &mut elaborator)));
+        let unknown = state.synchronisations.unknown();
+        if unknown > 0 {
+            let what = "fences and barriers that were not left out for a trial";
+            coverage.inside_left.insert(what.to_owned(), unknown);
+        }
         let faults = faults(state.submissions.faults.failures(), &mut elaborator);
         let process = elaborator.names.process.clone();
         for (file, places) in facts.stacks.lost() {

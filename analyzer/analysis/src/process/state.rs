@@ -30,6 +30,7 @@ use detect::state::polls::Polls;
 use detect::state::regions::Regions;
 use detect::state::signal_pads::{PadUse, SignalPads};
 use detect::state::streams::Streams;
+use detect::superfluous::Synchronisations;
 use order::{Overlap, Policy};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, KernelId, NoteKind, Op, Origin, Record, StreamId, ThreadId};
@@ -66,6 +67,8 @@ pub(crate) struct ProcessState {
     pub(crate) findings: Findings,
     /// Races inside kernels.
     pub(crate) inside: InsideRaces,
+    /// Fences and barriers inside kernels.
+    pub(crate) synchronisations: Synchronisations,
     /// Graphs that name memory which has ended.
     pub(crate) stale_graphs: StaleGraphs,
     /// What was seen, and what was not.
@@ -121,6 +124,7 @@ impl ProcessState {
             races: Vec::new(),
             findings: Findings::default(),
             inside: InsideRaces::default(),
+            synchronisations: Synchronisations::default(),
             stale_graphs: StaleGraphs::default(),
             coverage: Coverage::default(),
             kernels: FxHashMap::default(),

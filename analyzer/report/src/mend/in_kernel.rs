@@ -107,12 +107,10 @@ impl Elaborator<'_> {
         finding
     }
 
-    /// One side: the lines inside the kernel are its stack, and the host's stack is where it was
-    /// launched.
-    fn thread_side(&mut self, side: &ReadSide, raw: &RawInside) -> Side {
-        let site = &raw.site;
-        let kernel = self.stacks.demangle(&raw.kernel);
-        let function = if side.function.is_empty() { kernel.clone() } else { self.stacks.demangle(&side.function) };
+    /// The lines of an instruction inside a kernel of that mangled name.
+    pub(crate) fn kernel_stack(&mut self, side: &ReadSide, kernel: &str, machine: bool) -> Vec<Frame> {
+        let function = if side.function.is_empty() { kernel } else { &side.function };
+        let function = self.stacks.demangle(function);
         let last = side.frames.len().saturating_sub(1);
         let mut stack: Vec<Frame> = Vec::new();
         for (at, (file, line)) in side.frames.iter().enumerate() {
@@ -129,8 +127,7 @@ impl Elaborator<'_> {
             });
         }
         if stack.is_empty() {
-            let what =
-                if raw.machine { format!("offset {:#x}", side.at) } else { format!("line {} of the PTX", side.at) };
+            let what = if machine { format!("offset {:#x}", side.at) } else { format!("line {} of the PTX", side.at) };
             stack.push(Frame {
                 kind: FrameKind::Native,
                 function: format!("{function}, {what}"),
@@ -142,6 +139,15 @@ impl Elaborator<'_> {
                 source: None,
             });
         }
+        stack
+    }
+
+    /// One side: the lines inside the kernel are its stack, and the host's stack is where it was
+    /// launched.
+    fn thread_side(&mut self, side: &ReadSide, raw: &RawInside) -> Side {
+        let site = &raw.site;
+        let kernel = self.stacks.demangle(&raw.kernel);
+        let stack = self.kernel_stack(side, &raw.kernel, raw.machine);
         let launch = self.frames(site.stack).to_vec();
         Side {
             actor: Actor::Kernel,
@@ -335,6 +341,16 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
                 format!("__syncthreads();  // or {between}"),
             ],
         ),
+        InsideRemedy::EachReader => (
+            format!(
+                "One overwrites bytes that a thread may still read: that thread has not arrived anywhere {between}, only \
+                 another one of its warp group has, behind a wait for a product."
+            ),
+            vec![format!(
+                "cuda::ptx::mbarrier_arrive(...)  // behind {first}, by each thread that reads, or by one lane of each \
+                 warp behind __syncwarp()"
+            )],
+        ),
         InsideRemedy::MapFence => (
             format!(
                 "One writes a tensor map, the other is a copy by it, which reads the map through a proxy of its own: no \
@@ -417,6 +433,11 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
         KernelGrade::Benign => facts.push(
             "A write leaves the value that was there: the memory model calls it a race, and it does no harm as long as \
              all threads write one value."
+                .to_owned(),
+        ),
+        KernelGrade::Possible if remedy == InsideRemedy::EachReader => facts.push(
+            "All warps of the warp group have issued that product behind their reads, so devices have read by then; the \
+             memory model does not promise it."
                 .to_owned(),
         ),
         KernelGrade::Possible => facts.push(

@@ -8,7 +8,8 @@
 //! `finding` is the synchronisation between the two sides of one finding, with `overlap` for
 //! kernels that begin early. `in_kernel` is the finding, with its advice, of two threads of one
 //! kernel, `stale_graph` that of a graph that names memory which has ended;
-//! `unwritten_read` has the advice where a kernel reads what nothing wrote.
+//! `unwritten_read` has the advice where a kernel reads what nothing wrote, and `superfluous` the
+//! hint about a fence or a barrier that nothing needed.
 
 pub mod api;
 mod finding;
@@ -16,4 +17,5 @@ mod in_kernel;
 pub mod lines;
 mod overlap;
 pub mod stale_graph;
+pub mod superfluous;
 mod unwritten_read;

@@ -48,11 +48,13 @@ pub(crate) struct Asked<'a> {
     pub inside: Option<&'a [u8]>,
     /// Reads of unwritten memory are looked for in these kernels, too.
     pub unwritten: bool,
+    /// And which of their fences and barriers are superfluous is found out.
+    pub superfluous: bool,
 }
 
 /// Starts the exact mode of a simulated GPU. False: the GPU is not a simulated one.
 pub(crate) fn start(asked: Asked<'_>) -> Result<bool, String> {
-    let Asked { pattern, settles, confirm, share, inside, unwritten } = asked;
+    let Asked { pattern, settles, confirm, share, inside, unwritten, superfluous } = asked;
     let mut table: *const c_void = std::ptr::null();
     let id = SIM_MEASURE_TABLE.as_ptr();
     let answer = real!(cuGetExportTable((&raw mut table).cast() => *mut c_void, id => *const u8));
@@ -67,6 +69,7 @@ pub(crate) fn start(asked: Asked<'_>) -> Result<bool, String> {
         // Within a budget, what findings rest on comes first.
         demand: (confirm || share.is_some()).then(Demand::default),
         inside: inside.map(<[u8]>::to_vec),
+        superfluous,
         tickets: Lock::new(Tickets::default()),
     });
     // SAFETY: what stands behind this id; the observer is a static.
@@ -131,7 +134,8 @@ unsafe extern "C" fn starts(number: u64) -> c_int {
         let wish = simulated.wish(number);
         let granted = simulated.budget.as_ref().is_none_or(|budget| budget.grants(number));
         let bytes = if wish.bytes && granted { launch_wish::BYTES } else { 0 };
-        bytes | if wish.inside { launch_wish::INSIDE } else { 0 }
+        let superfluous = if simulated.superfluous { launch_wish::SUPERFLUOUS } else { 0 };
+        bytes | if wish.inside { launch_wish::INSIDE | superfluous } else { 0 }
     };
     let all = launch_wish::BYTES;
     running().map_or(0, |simulated| catch_unwind(AssertUnwindSafe(|| wanted(simulated))).unwrap_or(all))

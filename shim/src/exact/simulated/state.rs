@@ -26,6 +26,8 @@ pub(super) struct Simulated {
     pub demand: Option<Demand>,
     /// Names of kernels whose threads are checked against each other; `None`: of none.
     pub inside: Option<Vec<u8>>,
+    /// Which of their fences and barriers are superfluous is found out.
+    pub superfluous: bool,
     /// Launches under way.
     pub tickets: Lock<Tickets>,
 }

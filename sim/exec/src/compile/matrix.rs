@@ -190,6 +190,7 @@ impl<'m> Scope<'_, 'm> {
         let of_group = |part: &String| match part.as_str() {
             "e4m3" => Some(GroupFactor::Eight(3)),
             "e5m2" => Some(GroupFactor::Eight(2)),
+            "b1" => Some(GroupFactor::Bits),
             name => element(name).map(GroupFactor::Whole),
         };
         let types: Vec<GroupFactor> = op.parts.iter().filter_map(of_group).collect();
@@ -205,11 +206,13 @@ impl<'m> Scope<'_, 'm> {
             }
             Element::F16 if a == b => a == whole(Element::F16) || is_eight(a),
             Element::F32 | Element::F16 => is_eight(a) && is_eight(b),
+            Element::S32 if a == GroupFactor::Bits => b == a && op.has("and") && op.has("popc"),
             Element::S32 => is_int(a) && is_int(b),
             _ => false,
         };
         let sparse = op.has("sp");
-        if !fits || k * a.size() != if sparse { 64 } else { 32 } || !n.is_multiple_of(8) || !(8..=256).contains(&n) {
+        let bytes = if a == GroupFactor::Bits { k / 8 } else { k * a.size() };
+        if !fits || bytes != if sparse { 64 } else { 32 } || !n.is_multiple_of(8) || !(8..=256).contains(&n) {
             return self.unsupported(op);
         }
         let registers = matches!(operands.get(1), Some(Operand::Vector(_)));

@@ -45,6 +45,7 @@ fn factor(ty: MatrixTy) -> Option<GroupFactor> {
     match ty {
         MatrixTy::E4m3 => Some(GroupFactor::Eight(3)),
         MatrixTy::E5m2 => Some(GroupFactor::Eight(2)),
+        MatrixTy::B1 => Some(GroupFactor::Bits),
         ty => element(ty).map(GroupFactor::Whole),
     }
 }
@@ -53,7 +54,7 @@ fn product(i: &MachineInst, op: Arithmetic, t: &mut Translation<'_>) -> Result<(
     let Arithmetic::GroupMma { n, a, b, single, sat, transposed, sparse, ends_group } = op else { return Ok(()) };
     let (Some(factor_a), Some(factor_b), Some(run)) = (factor(a), factor(b), i.dst) else { return t.unsupported(i) };
     let sum = match a {
-        MatrixTy::S8 | MatrixTy::U8 => Element::S32,
+        MatrixTy::S8 | MatrixTy::U8 | MatrixTy::B1 => Element::S32,
         _ if single => Element::F32,
         _ => Element::F16,
     };

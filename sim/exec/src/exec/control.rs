@@ -1,6 +1,6 @@
 //! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
-use sim_races::{Proxies, Scope};
+use sim_races::{Proxies, Scope, SyncKind};
 
 use crate::env::{RESERVED_SHARED_BYTES, reserved_middle};
 use crate::exec::per_lane::each;
@@ -86,6 +86,12 @@ pub(crate) fn give_way(w: &mut Warp<'_>, _: &Inst, _: u32) -> Next {
 pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     let scope = operands::Fence::of(i).scope();
+    let kind = match scope & (PROXIES_GLOBAL | PROXIES_SHARED | MAPS_RELEASE | MAPS_ACQUIRE) {
+        0 => SyncKind::Fence,
+        _ => SyncKind::ProxyFence,
+    };
+    // That objects are initialised is known to nobody without it.
+    w.tell_synchronises((scope & OF_INITS == 0).then_some((w.pc, kind)));
     if scope & (PROXIES_GLOBAL | PROXIES_SHARED | OF_INITS) != 0 {
         let proxies = Proxies { global: scope & PROXIES_GLOBAL != 0, shared: scope & PROXIES_SHARED != 0 };
         w.tell_lanes(mask, |events, lanes| {
@@ -128,6 +134,7 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 /// those who observe it is a fence.
 #[inline(never)]
 pub(crate) fn invalidate_caches(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    w.tell_synchronises(Some((w.pc, SyncKind::Fence)));
     w.tell_lanes(mask, |events, lanes| events.fence(lanes, Scope::Device, false));
     w.tell_order(OrderEvent::Acquire);
     Next::Step

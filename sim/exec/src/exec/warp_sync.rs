@@ -1,6 +1,6 @@
 //! What lanes and warps do together: barriers, votes, shuffles, matches, reductions over a warp.
 
-use sim_races::Meeting;
+use sim_races::{Meeting, SyncKind};
 
 use crate::block::{BARRIER_ARRIVE, BARRIER_POPC, BARRIER_SYNC};
 use crate::exec::per_lane::each;
@@ -86,6 +86,7 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         while left != 0 {
             let (team, wanted) = team(w, left, i.members());
             left &= !team;
+            w.tell_synchronises(Some((w.pc, SyncKind::WarpBarrier)));
             w.tell_lanes(team & wanted, |events, lanes| events.warp_meets(lanes));
         }
     }
@@ -324,6 +325,9 @@ pub(crate) fn barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let truth = if i.what() >= BARRIER_POPC { w.pred(i.truth()) } else { 0 };
     let index = w.index as usize;
     let waits = i.what() != BARRIER_ARRIVE;
+    // A vote of the block is more than a barrier.
+    let by = (i.what() < BARRIER_POPC).then_some((w.pc, SyncKind::BlockBarrier));
+    w.tell_synchronises(by);
     w.tell_lanes(mask, |events, lanes| events.barrier_arrives(number, lanes, waits));
     let phase = w.block().arrive(number, index, mask, expected, truth);
     if w.block().barrier_passed(number, phase).is_some() {

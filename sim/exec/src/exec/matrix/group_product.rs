@@ -28,19 +28,26 @@ pub(crate) enum GroupFactor {
     Whole(Element),
     /// Numbers of 8 bits with so many bits of fraction: e4m3 has three, e5m2 two.
     Eight(u32),
+    /// Eight numbers of one bit in a byte: of two, the bits that both have are counted.
+    Bits,
 }
+
+/// The code of [`GroupFactor::Bits`].
+const BITS: u64 = 15;
 
 impl GroupFactor {
     fn code(self) -> u64 {
         match self {
             GroupFactor::Whole(element) => element as u64,
             GroupFactor::Eight(fraction) => 8 + u64::from(fraction),
+            GroupFactor::Bits => BITS,
         }
     }
 
     fn from_code(code: u64) -> GroupFactor {
         match code & 15 {
             code @ 0..8 => GroupFactor::Whole(Element::from_code(code)),
+            BITS => GroupFactor::Bits,
             code => GroupFactor::Eight(code as u32 - 8),
         }
     }
@@ -48,7 +55,7 @@ impl GroupFactor {
     pub(crate) fn size(self) -> usize {
         match self {
             GroupFactor::Whole(element) => element.size() as usize,
-            GroupFactor::Eight(_) => 1,
+            GroupFactor::Eight(_) | GroupFactor::Bits => 1,
         }
     }
 
@@ -56,6 +63,7 @@ impl GroupFactor {
         match self {
             GroupFactor::Whole(element) => element.read(bits),
             GroupFactor::Eight(fraction) => eight::read(bits as u8, fraction),
+            GroupFactor::Bits => f64::from(bits as u8),
         }
     }
 }
@@ -117,6 +125,7 @@ impl GroupForm {
         let element = match self.factors[0] {
             GroupFactor::Whole(element) => element,
             GroupFactor::Eight(_) => Element::S8,
+            GroupFactor::Bits => return None,
         };
         let sum = if element == Element::S8 || element == Element::U8 { Element::S32 } else { Element::F32 };
         SparseForm::new([Factor::Whole(element); 2], sum, false, 2 * self.inner(), self.sparse?)
@@ -220,6 +229,11 @@ fn from_registers(w: &Warp<'_>, slots: &[Slot], factor: GroupFactor, inner: usiz
     out
 }
 
+/// The bits of bytes, one by one.
+fn bits_of(bytes: &[f64]) -> Vec<f64> {
+    bytes.iter().flat_map(|&byte| (0..8).map(move |bit| f64::from(byte as u8 >> bit & 1))).collect()
+}
+
 /// `wgmma.mma_async`: rows of the sums, then the first factor's rows or descriptor, then the
 /// second's descriptor, then the metadata of a sparse first factor. `keep` says whether the sums of
 /// before are added.
@@ -239,7 +253,7 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     let (first, second) = rest.split_at(if form.registers { 4 } else { 1 });
     let keep = w.pred(i.keep()) & mask != 0;
     group_registers::issue(w, (to, if form.registers { first } else { &[] }), keep);
-    let terms = if form.sparse.is_some() { 2 * inner } else { inner };
+    let mut terms = if form.sparse.is_some() { 2 * inner } else { inner };
     let number = number_of(w, true);
     let issuer = (lane, number);
     let [a_type, b_type] = form.factors;
@@ -253,7 +267,10 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
         let words: [u32; LANES] = std::array::from_fn(|lane| w.get(second[1], lane) as u32);
         a = metadata.spread(&a, &words);
     }
-    let b = from_shared(w, w.get(second[0], lane), (0, form.n), (b_type, terms, form.transpose[1]), issuer)?;
+    let mut b = from_shared(w, w.get(second[0], lane), (0, form.n), (b_type, terms, form.transpose[1]), issuer)?;
+    if a_type == GroupFactor::Bits {
+        (a, b, terms) = (bits_of(&a), bits_of(&b), terms * 8);
+    }
     if form.negate[0] != form.negate[1] {
         a.iter_mut().for_each(|value| *value = -*value);
     }
@@ -279,6 +296,7 @@ fn product(w: &mut Warp<'_>, i: operands::MultiplyGroup<'_>, mask: u32) -> Resul
     if w.env.events.is_some() {
         let warp = w.index;
         w.block().bulk.products.begin(warp, number);
+        w.tell_lanes(mask, |events, lanes| events.product_issued(lanes, number));
     }
     Ok(())
 }

@@ -63,6 +63,7 @@ pub(crate) fn replace(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 #[inline(never)]
 pub(crate) fn copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::TensorMapCopy::of(i);
+    w.tell_synchronises(None);
     w.tell_lanes(mask, |events, lanes| events.warp_meets(lanes));
     let one = mask & mask.wrapping_neg();
     let place = |row, space| Location { row, offset: 0, space, strength: PLAIN };
