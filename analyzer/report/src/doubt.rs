@@ -340,7 +340,7 @@ mod tests {
         assert!(between(Confidence::Certain, [None, one()], false).is_empty());
         assert_eq!(said(between(Confidence::Likely, [None, None], false)), [IRREGULAR]);
         let by_flag = said(between(Confidence::Possible, [one(), None], true));
-        assert!(by_flag.len() == 2 && by_flag[1].contains("flags in memory"), "{by_flag:?}");
+        assert!(by_flag.len() == 2 && by_flag[1].contains("a flag in memory"), "{by_flag:?}");
     }
 
     #[test]
