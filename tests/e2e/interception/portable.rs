@@ -1,5 +1,5 @@
-//! The shim and the command load where old C libraries are: nothing in them needs a function that glibc
-//! 2.17 lacks.
+//! The shim and the command load where old C libraries are: nothing in them needs a function that
+//! glibc 2.17 lacks.
 //!
 //! The build of the tests links with this machine's C library, which gives functions of old the
 //! versions of today. What decides is whether a function *has* an older version;
