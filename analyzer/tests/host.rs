@@ -184,7 +184,7 @@ fn sending(told: Option<bool>) -> Program {
     p.alloc(FLAG, N, MemoryKind::PinnedHost);
     let value = Op::WriteValue { stream: A, address: FLAG, value: 1, width: 4, barrier: true };
     if told == Some(false) {
-        p.does("cuStreamWriteValue32", value.clone());
+        p.does("cuStreamWriteValue32", value);
     }
     p.go(A, X, &[writes(0, Shape::Exact(0, N))]);
     if told == Some(true) {

@@ -27,10 +27,13 @@ pub struct RawSync {
     pub answer: InsideAnswer,
 }
 
+/// Its frames; without any, its kernel and instruction; and what it is.
+type SyncKey = (Vec<(String, u32)>, Option<(String, u32)>, InsideSync);
+
 /// All of a process.
 #[derive(Default)]
 pub struct Synchronisations {
-    index: FxHashMap<(Vec<(String, u32)>, Option<(String, u32)>, InsideSync), usize>,
+    index: FxHashMap<SyncKey, usize>,
     list: Vec<RawSync>,
 }
 

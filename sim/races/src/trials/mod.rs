@@ -31,10 +31,13 @@ pub enum Answer {
     Needed,
 }
 
+/// The instructions and kinds of two accesses, and whether they are to shared memory.
+type PairKey = ([(u32, Kind); 2], bool);
+
 /// What a telling has found.
 #[derive(PartialEq, Eq)]
 struct Verdict {
-    races: FxHashMap<([(u32, Kind); 2], bool), (Grade, u64)>,
+    races: FxHashMap<PairKey, (Grade, u64)>,
     inexact: Inexact,
 }
 
