@@ -220,19 +220,22 @@ pub(super) fn launch(
         }
     };
     let is_known = measured.is_some() && !recalled && node.is_none();
-    let pad_words = def.filter(|def| state.shares && SignalPads::is_user(def)).and_then(|_| {
-        let updates = known.effects.iter().filter(|e| e.kind == AccessKind::Atomic);
-        let words = updates.map(|e| e.units(SIGNAL, MAX_SIGNALS).filter(|_| is_known)).collect::<Option<Vec<_>>>();
-        // One that is known to update none sends none.
-        match words.map(|words| words.concat()) {
-            Some(words) if is_known && words.is_empty() => None,
-            words => Some(words.unwrap_or_default()),
+    let mut pads: Vec<(u64, u64)> = Vec::new();
+    if let Some(def) = def
+        && SignalPads::is_user(def)
+    {
+        let updates = || known.effects.iter().filter(|e| e.kind == AccessKind::Atomic);
+        if state.shares {
+            let words =
+                updates().map(|e| e.units(SIGNAL, MAX_SIGNALS).filter(|_| is_known)).collect::<Option<Vec<_>>>();
+            // One that is known to update none sends none.
+            match words.map(|words| words.concat()) {
+                Some(words) if is_known && words.is_empty() => {}
+                words => state.pad_words = Some(words.unwrap_or_default()),
+            }
         }
-    });
-    let pads: Vec<(u64, u64)> = match def.filter(|def| SignalPads::is_user(def)) {
-        Some(_) => known.effects.iter().filter(|e| e.kind == AccessKind::Atomic).filter_map(Effect::bounds).collect(),
-        None => Vec::new(),
-    };
+        pads.extend(updates().filter_map(Effect::bounds));
+    }
     let (several, work_unfollowed) = (work.several(), work.unfollowed());
     let known = if work.maps_lost() { known.outline() } else { known.outline_with_maps() };
     let indirect = known.indirect || work_unfollowed;
@@ -249,7 +252,6 @@ pub(super) fn launch(
         c.launch_unknown(why);
     }
     state.kernels.entry(kernel).or_default().count(1, &known, several, indirect);
-    state.pad_words = pad_words.or(state.pad_words.take());
     if !pads.is_empty() {
         note_pads(state, &pads, PadUse { epoch: context.epoch, stack: context.origin.stack, stream }, node);
     }
