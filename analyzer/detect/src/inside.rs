@@ -129,13 +129,14 @@ impl RawInside {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::memory::Cause;
     use trace::TimelineId;
     use trace::op::inside::{InsideGrade, InsideRemedy, InsideScope};
 
-    fn side(line: u32, kind: InsideKind, thread: u32) -> ReadSide {
+    /// An access of a thread at a line; line 0 is none.
+    pub(crate) fn side(line: u32, kind: InsideKind, thread: u32) -> ReadSide {
         ReadSide {
             function: "f".into(),
             frames: if line == 0 { Vec::new() } else { vec![("a.cu".into(), line)] },
@@ -154,7 +155,8 @@ mod tests {
         ReadRace { sides, address: 0, count: 5, shared, global: None, grade, remedy: InsideRemedy::BlockBarrier }
     }
 
-    fn inside(kernel: &str, time: u64, races: Vec<ReadRace>) -> ReadInside {
+    /// What a grid of one block says of these races.
+    pub(crate) fn inside(kernel: &str, time: u64, races: Vec<ReadRace>) -> ReadInside {
         ReadInside {
             launch: Epoch { timeline: TimelineId(1), time },
             node: 0,

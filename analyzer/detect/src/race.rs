@@ -91,6 +91,11 @@ impl Race {
         Some(Self { hazard, confidence, weakness, latent, freed_early: false, previous, access, beside: [None; 2] })
     }
 
+    /// Rates this `possible`: what the analysis cannot see may order the two.
+    pub fn demote(&mut self, weakness: Weakness) {
+        (self.confidence, self.weakness) = (Confidence::Possible, Some(weakness));
+    }
+
     /// Absorbs a race of the same two accesses on the bytes behind these.
     fn join(&mut self, next: &Self) {
         let kinds = |r: &Self| (r.previous.kind, r.access.kind);

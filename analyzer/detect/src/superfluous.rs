@@ -79,40 +79,18 @@ impl Synchronisations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::op::inside::{InsideKind, InsideScope, ReadSync};
-    use trace::{Epoch, TimelineId};
+    use crate::inside::tests::{inside, side};
+    use trace::op::inside::{InsideKind, ReadSync};
 
     fn launch(kernel: &str, lines: &[(u32, InsideAnswer)]) -> ReadInside {
         let sync = |&(line, answer): &(u32, InsideAnswer)| ReadSync {
-            at: ReadSide {
-                function: String::new(),
-                frames: if line == 0 { Vec::new() } else { vec![("a.cu".to_owned(), line)] },
-                at: 16,
-                kind: InsideKind::Read,
-                scope: InsideScope::Weak,
-                asynchronous: false,
-                ends: false,
-                block: [0; 3],
-                thread: None,
-            },
+            // (One instruction for all without a line.)
+            at: side(line, InsideKind::Read, 0),
             kind: InsideSync::BlockBarrier,
             count: 4,
             answer,
         };
-        ReadInside {
-            launch: Epoch { timeline: TimelineId(1), time: 1 },
-            node: 0,
-            kernel: kernel.to_owned(),
-            flags: 0,
-            grid: [1; 3],
-            block: [32, 1, 1],
-            widened: 0,
-            unsaid: 0,
-            textures: 0,
-            more: 0,
-            races: Vec::new(),
-            synchronisations: lines.iter().map(sync).collect(),
-        }
+        ReadInside { synchronisations: lines.iter().map(sync).collect(), ..inside(kernel, 1, Vec::new()) }
     }
 
     #[test]

@@ -37,7 +37,7 @@ use super::host_messages::{self, senders};
 use crate::process::facts::ProcessFacts;
 use crate::process::host_touches::possible_behind_function;
 use crate::process::state::ProcessState;
-use detect::confidence::{Confidence, Weakness};
+use detect::confidence::Weakness;
 use detect::memory::allocations::may_be_flag;
 use detect::memory::{Access, AccessKind, Cause};
 use detect::race::Race;
@@ -143,7 +143,7 @@ pub(super) fn host_touch(
             let (kernel, arch) = (work.site.kernel, facts.arch(&state.streams, work.site.stream));
             let bytes = work.extent.end.saturating_sub(work.extent.start);
             if facts.code.loads_from_host((kernel, facts.names.kernel(kernel), arch), bytes) {
-                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
+                race.demote(Weakness::Message);
                 continue;
             }
         }
@@ -155,7 +155,7 @@ pub(super) fn host_touch(
             state.touches.hear(race.previous.epoch);
         }
         if told || is_look || state.touches.heard_of(&race.previous) {
-            (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
+            race.demote(Weakness::Message);
         } else {
             state.touches.report(&race.previous);
         }
@@ -173,7 +173,7 @@ pub(super) fn host_transfer(state: &mut ProcessState, facts: &mut ProcessFacts) 
     senders.iter_mut().for_each(|sender| sender.unheard = false);
     for race in &mut state.races {
         if senders.iter().any(|sender| sender.may_tell_of(&race.previous)) {
-            (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Message));
+            race.demote(Weakness::Message);
         }
     }
 }

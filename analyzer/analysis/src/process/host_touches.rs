@@ -4,7 +4,7 @@
 //! are pending, and races with work behind them. How a touch becomes a race is in [`crate::ops`],
 //! file `host_touch`.
 
-use detect::confidence::{Confidence, Weakness};
+use detect::confidence::Weakness;
 use detect::memory::Access;
 use detect::race::Race;
 use detect::state::happens_before::Ordering;
@@ -41,8 +41,9 @@ pub(crate) struct HostTouches {
 
 /// A race of the host with work behind a host function, as far as it is known: see
 /// [`crate::ops`], file `host_touch`.
-pub(crate) fn possible_behind_function(race: Race) -> Race {
-    Race { confidence: Confidence::Possible, weakness: Some(Weakness::HostFunction), ..race }
+pub(crate) fn possible_behind_function(mut race: Race) -> Race {
+    race.demote(Weakness::HostFunction);
+    race
 }
 
 impl HostTouches {

@@ -238,7 +238,7 @@ impl ProcessState {
         let relays = &self.memory.relays;
         for race in self.races.iter_mut().filter(|race| race.confidence > Confidence::Possible) {
             if confidence::is_handed_on(relays, &race.previous, &race.access) {
-                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Handover));
+                race.demote(Weakness::Handover);
             }
         }
         self.weigh_polls();
@@ -256,7 +256,7 @@ impl ProcessState {
             let (previous, access) = (race.previous.epoch, race.access.epoch);
             let view = self.ordering.view(access, None);
             if let Some(poll) = self.polls.between(previous, access, view.clock()) {
-                (race.confidence, race.weakness) = (Confidence::Possible, Some(Weakness::Flag));
+                race.demote(Weakness::Flag);
                 self.polls.keep(previous, access, poll);
             }
         }
