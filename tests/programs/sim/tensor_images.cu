@@ -1,6 +1,7 @@
 // Columns of images by tensor maps, in PTX for compute capability 9.0a: loads, stores and reductions,
 // generated over types, ranks, channels, swizzles, corners, steps and offsets, against loops, and a
-// digest of each: an H200's are in tensor_images.h200.txt. A number: where to begin.
+// digest of each: an H200's are in tensor_images.h200.txt. With an argument: a store that the hardware
+// does not make, by a map whose box reaches behind the image.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -100,6 +101,13 @@ static Case made(int turn) {
     return c;
 }
 
+// Whether the hardware stores the column.
+static bool may_store(const Case &c) {
+    bool may = true;
+    for (int corner : c.upper) may = may && corner <= 0;
+    return may;
+}
+
 // Whether the device did what loops do; prints the digest.
 static bool ran(const Case &c, int turn) {
     const int bytes = c.bytes(), spatial = c.rank - 2, unit = 16 / c.element;
@@ -165,6 +173,7 @@ static bool ran(const Case &c, int turn) {
     CHECK(cudaLibraryGetKernel(&kernel, library, "k"));
     void *args[] = {&map, &other};
     CHECK(cudaLaunchKernel((void *)kernel, dim3(1), dim3(1), args, 0, 0));
+    if (c.way && !may_store(c)) return puts(cudaGetErrorName(cudaDeviceSynchronize())) != 0;
     CHECK(cudaMemcpy(found.data(), c.way ? on_device : other, found.size(), cudaMemcpyDeviceToHost));
     uint64_t digest = 14695981039346656037u;
     for (uint8_t byte : found) digest = (digest ^ byte) * 1099511628211u;
@@ -188,10 +197,13 @@ int main(int argc, char **argv) {
     CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &entry, 12000, cudaEnableDefault, &status));
     encode = (decltype(encode))entry;
     int wrong = 0, compared = 0;
-    for (int turn = argc > 1 ? atoi(argv[1]) : 0; turn < 96; turn++, compared++) {
+    for (int turn = 0; turn < 52; turn++) {
         state = 88172645463325252u + 7919u * (uint64_t)turn;
         for (int i = 0; i < 9; i++) next(2);
-        wrong += !ran(made(turn), turn);
+        const Case c = made(turn);
+        if ((c.way && !may_store(c)) != (argc > 1)) continue;
+        wrong += !ran(c, turn), compared++;
+        if (argc > 1) return 0;
     }
     printf("%d comparisons, %d failed\n", compared, wrong);
     return wrong != 0;

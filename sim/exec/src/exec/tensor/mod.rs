@@ -28,13 +28,17 @@ pub(crate) const REDUCE: u32 = 2;
 pub(crate) const LOAD_TO_BLOCKS: u32 = 3;
 
 /// The bytes of a map, which lies among the parameters, in constant or in global memory (PTX ISA,
-/// "cp.async.bulk.tensor"). An H200 reports an illegal address for one in local memory (2026-11-30).
+/// "cp.async.bulk.tensor"). An H200 reports an illegal address for one in local or in shared memory
+/// (2026-11-30).
 fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, FaultKind> {
     if w.is_local(address) {
         return Err(FaultKind::MapPlace(
             "a tensor map in local memory, which copies do not reach (a map among the parameters \
              stays there if it is declared `const __grid_constant__ CUtensorMap`)",
         ));
+    }
+    if w.is_shared(address) {
+        return Err(FaultKind::MapPlace("a tensor map in shared memory, which copies do not reach"));
     }
     let mut bytes = [0; SIZE];
     for (n, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -158,9 +162,12 @@ fn pieces(map: &TensorMap, rows: &[[i64; 5]], shared: u64, loads: bool) -> Vec<P
 /// at negative coordinates (CUDA programming guide, "Tensor Memory Accelerator"). That the first
 /// coordinate must be at a multiple of 16 bytes is what an H200 does (2026-11-30): all of 40 tiles
 /// that began elsewhere ended in an illegal instruction, and none of 22 others that may be copied.
+/// So did 12 of 12 columns that were stored by maps with an upper corner behind the image, and none
+/// of 18 others.
 fn illegal(map: &TensorMap, first: &[i64; 5], loads: bool) -> Option<&'static str> {
-    if map.image.is_some() {
-        return None;
+    if let Some(image) = map.image {
+        let outside = !loads && image.upper.iter().any(|&corner| corner > 0);
+        return outside.then_some("a column is written by a map whose box reaches behind the image");
     }
     if first[0] * map.tensor.element as i64 % 16 != 0 {
         return Some("the first coordinate of a tile is not at a multiple of 16 bytes");
