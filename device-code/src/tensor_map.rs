@@ -7,8 +7,8 @@
 //! all of them; maps that cuBLAS makes itself fit too. It holds for compute capability 9.x only. A
 //! map with bits set that none of them had, and a map with interleaved channels, is not decoded.
 //!
-//! Copies by tensor map never leave the tensor. The part of a box that lies outside is filled with
-//! zeros when loaded, and dropped when stored. So address, sizes and strides bound what a kernel
+//! Loads by tensor map never leave the tensor. The part of a box that lies outside is filled with
+//! zeros when loaded, and dropped when stored, but for the rest of a unit of 16 bytes. So address, sizes and strides bound what a kernel
 //! can touch, whatever it asks for, and a tile at its coordinates is the part of the box inside.
 //! The crate `kernels` makes extents of them. The swizzle moves bytes in shared memory only.
 

@@ -180,14 +180,6 @@ fn lanes_with_the_same_operands_issue_one_store() {
         };
         let (to, sums) = run("issued_by_a_warp");
         assert!(to[..64].iter().copied().eq(1..65) && sums.into_iter().eq((1..65).map(|sum| 32 * sum)));
-        if gpu.is_machine() {
-            // Operands of each lane's own come into uniform registers by R2UR.OR, which is refused.
-            let data = gpu.zeros::<i32>(128);
-            let shape = launch(128, BulkTiming::AtOnce);
-            let fault = gpu.try_launch("issued_by_each_lane", shape, &[(&data).into(), (&data).into()]).unwrap_err();
-            assert!(fault.to_string().contains("R2UR.OR"), "{fault}");
-            continue;
-        }
         let (to, sums) = run("issued_by_each_lane");
         assert!(to.into_iter().eq(1..129));
         let want = |at: i32| (0..32).map(|lane| 4 * lane + at + 1).sum::<i32>();

@@ -33,6 +33,7 @@ mod interp_sass_float;
 mod interp_sass_matrix;
 mod interp_sparse;
 mod interp_stuck;
+mod interp_tile_rows;
 mod interp_tiles;
 #[cfg(feature = "native")]
 mod native_fuzz;

@@ -215,10 +215,9 @@ pub enum Opcode {
     },
     /// pdst\[0\] = this lane is the elected one; UR dst = its number.
     Elect,
-    /// UR dst = src\[0\], a per-thread register that the compiler knows to be uniform (or, `or`,
-    /// the OR of all lanes).
+    /// UR dst = src\[0\] of one lane; pdst\[0\] = the lane has another value there.
     R2ur {
-        /// OR over lanes.
+        /// pdst\[0\] is or'ed to what it was, and lanes that have it are not asked.
         or: bool,
     },
     /// dst = special register. S2R, S2UR; CS2R, CS2UR when `wide` (a 64-bit read).

@@ -437,6 +437,8 @@ pub enum FaultKind {
     Registers(String),
     /// A copy of a tile that the hardware does not carry out.
     Tile(&'static str),
+    /// A copy by a tensor map that lies where the hardware reads none.
+    MapPlace(&'static str),
     /// The device said no to a texture or surface operation.
     Texture(String),
     /// [`Device::cancelled`] became true.
@@ -513,6 +515,7 @@ impl fmt::Display for Fault {
             }
             FaultKind::Registers(why) => write!(f, "setmaxnreg: {why};")?,
             FaultKind::Tile(why) => write!(f, "illegal instruction: {why}")?,
+            FaultKind::MapPlace(why) => write!(f, "illegal address: {why}")?,
             FaultKind::Texture(why) => write!(f, "texture or surface access: {why}")?,
             FaultKind::Cancelled => f.write_str("cancelled")?,
             FaultKind::BadLaunch(why) => write!(f, "impossible launch: {why}")?,

@@ -500,7 +500,7 @@ fn one_grid(
             kind => signal_free::say!("streamsan-sim: {fault}{}", nearest::text(kind)),
         }
         match fault.kind {
-            FaultKind::OutOfBounds { .. } => CUresult::ERROR_ILLEGAL_ADDRESS,
+            FaultKind::OutOfBounds { .. } | FaultKind::MapPlace(_) => CUresult::ERROR_ILLEGAL_ADDRESS,
             FaultKind::Misaligned { .. } => CUresult::ERROR_MISALIGNED_ADDRESS,
             FaultKind::Trap => CUresult::ERROR_LAUNCH_FAILED,
             FaultKind::Tile(_) => CUresult::ERROR_ILLEGAL_INSTRUCTION,

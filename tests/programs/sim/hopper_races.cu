@@ -8,7 +8,6 @@
 
 #define T (int)threadIdx.x
 typedef unsigned long long u64;
-typedef const __grid_constant__ CUtensorMap Map;
 #define DEV __device__ __forceinline__
 DEV unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 DEV unsigned peer(const void* p, unsigned rank) { unsigned r; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(at(p)), "r"(rank)); return r; }
@@ -59,8 +58,10 @@ DEV void sparse_product(float (&d)[4], const void* a, const void* b, unsigned me
 DEV void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEV void commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 DEV void wait_group(float (&d)[4]) { asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :: "memory"); }
-#define FORM(name) template <bool M> __global__ void name(Map a, Map b, Map image, int* d, int* f)
-#define CLUSTER_FORM(name) template <bool M> __global__ void __cluster_dims__(2, 1, 1) name(Map a, Map b, Map image, int* d, int* f)
+// Not as a typedef, which drops the attribute: copies do not reach a map in local memory.
+#define MAPS const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const __grid_constant__ CUtensorMap image
+#define FORM(name) template <bool M> __global__ void name(MAPS, int* d, int* f)
+#define CLUSTER_FORM(name) template <bool M> __global__ void __cluster_dims__(2, 1, 1) name(MAPS, int* d, int* f)
 #define TILE_OF_BLOCK __shared__ __align__(128) int tile[128]; __shared__ u64 full; if (T == 0) { init(&full, 1); init_fence(); } __syncthreads()
 
 // A map that threads have written needs both fences of its proxy.
@@ -310,7 +311,7 @@ FORM(made_again) {
     f[T] = d[T];
 }
 // Warps of one warp group ask for different counts of registers: a launch that ends.
-template <bool M> __global__ void __launch_bounds__(256, 1) counts_apart(Map a, Map b, Map image, int* d, int* f) {
+template <bool M> __global__ void __launch_bounds__(256, 1) counts_apart(MAPS, int* d, int* f) {
     if (T >= 128) asm volatile("setmaxnreg.inc.sync.aligned.u32 96;");
     else if (M || T < 32) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     else asm volatile("setmaxnreg.dec.sync.aligned.u32 48;");

@@ -9,19 +9,20 @@ use crate::exec::control::Special;
 use crate::exec::per_lane::op1;
 use crate::machine_module::{LOCAL_WINDOW, SHARED_WINDOW, code_address};
 use crate::operations::build;
-use crate::program::Sem;
+use crate::program::{Pred, Sem};
 
 /// Returns false when the instruction is of another family.
 pub(super) fn special(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
     match i.op {
         Opcode::S2r { sr, wide } => special_register(i, sr, wide, t)?,
-        Opcode::R2ur { or: false } => {
+        // Mostly all lanes have the same there, and native code goes on.
+        Opcode::R2ur { or: false } if i.pdst[0].is_true() && t.guard == Pred::ALWAYS => {
             let a = t.source(i, 0)?;
             unary(i, a, op1(|a: u32| a).is(Sem::Move), t);
-            if !i.pdst[0].is_true() {
-                let d = t.pdst(i, 0);
-                t.emit(build::Differs { a, p: d });
-            }
+        }
+        Opcode::R2ur { or } => {
+            let (a, d, p) = (t.source(i, 0)?, t.dst(i, 0), t.pdst(i, 0));
+            t.emit(build::ToUniform { a, other: p, d, p, or: u32::from(or) });
         }
         Opcode::Lepc => {
             let address = code_address(t.section, i.target.unwrap_or(0) as u64);

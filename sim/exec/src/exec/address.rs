@@ -39,6 +39,17 @@ impl Warp<'_> {
         self.local.as_mut_ptr().cast()
     }
 
+    /// Whether a generic address lies in the local memory of the warp's threads.
+    pub(crate) fn is_local(&mut self, address: u64) -> bool {
+        let size = u64::from(self.env.lane_local) * LANES as u64;
+        address & !0xffff_ffff == LOCAL_WINDOW || size > 0 && address.wrapping_sub(self.local() as u64) < size
+    }
+
+    /// Whether it lies in shared memory, of any block of the cluster.
+    pub(crate) fn is_shared(&mut self, address: u64) -> bool {
+        address & !0xffff_ffff == SHARED_WINDOW || self.shared_owner(address).is_some()
+    }
+
     /// The live allocation that holds an address, remembered from last time.
     pub(crate) fn extent(&mut self, address: u64) -> Option<Extent> {
         if let Some(found) = self.extents.iter().find(|e| e.start <= address && address < e.end) {

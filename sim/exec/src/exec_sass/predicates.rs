@@ -79,14 +79,20 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// R2UR: predicate `p` where row `a` is not what the first lane has, whose value the uniform
-/// register takes. (Measured.)
+/// R2UR: the uniform register `d` takes what the first lane has in row `a`, and predicate `p` says
+/// of each lane whether it has something else (measured). With `or` = 1 (R2UR.OR) the first lane is
+/// one without predicate `other`, which is or'ed to the answer: an assembler's loop over lanes whose
+/// operands differ asks for one operand after the other, so that all come from one lane. The warp
+/// has one such register: lanes that the guard excludes see it change, too.
 #[inline(never)]
-pub(crate) fn differs(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
-    let i = operands::Differs::of(i);
-    let first = w.get(i.a(), mask.trailing_zeros() as usize);
-    let mut bits = 0;
+pub(crate) fn to_uniform(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
+    let i = operands::ToUniform::of(i);
+    let met = if i.or() == 1 { w.pred(i.other()) } else { 0 };
+    let asked = if mask & !met != 0 { mask & !met } else { mask };
+    let first = w.get(i.a(), asked.trailing_zeros() as usize);
+    let mut bits = met;
     each(mask, |l| bits |= u32::from(w.get(i.a(), l) != first) << l);
+    each(w.active, |l| w.set(i.d(), l, first));
     w.set_pred(i.p(), mask, bits);
     Next::Step
 }

@@ -76,8 +76,9 @@ macro_rules! for_each_operation {
             /// Whether a row is not zero.
             NotZero = predicates::not_zero, Kind::NotZero,
                 [a: Read(A), combined: Test(C), p: Set(D), combine: Word(Y)], {};
-            /// Whether lanes differ in a row.
-            Differs = predicates::differs, Kind::Stop, [a: Read(A), p: Set(D)], {};
+            /// R2UR that not all lanes execute, or that says which lanes differ.
+            ToUniform = predicates::to_uniform, Kind::Stop,
+                [a: Read(A), other: Test(C), d: Write(D), p: Set(Z), or: Word(Y)], {};
 
             // Arithmetic that is no function of rows alone, or of none that is inlined.
 

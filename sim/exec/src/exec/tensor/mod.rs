@@ -27,8 +27,19 @@ pub(crate) const STORE: u32 = 1;
 pub(crate) const REDUCE: u32 = 2;
 pub(crate) const LOAD_TO_BLOCKS: u32 = 3;
 
-/// The bytes of a map, which may lie among the parameters.
+/// The bytes of a map, which lies among the parameters, in constant or in global memory (PTX ISA,
+/// "cp.async.bulk.tensor"). An H200 reports an illegal address for one in local or in shared memory
+/// (2026-11-30).
 fn map_at(w: &mut Warp<'_>, address: u64, lane: usize) -> Result<TensorMap, FaultKind> {
+    if w.is_local(address) {
+        return Err(FaultKind::MapPlace(
+            "a tensor map in local memory, which copies do not reach (a map among the parameters \
+             stays there if it is declared `const __grid_constant__ CUtensorMap`)",
+        ));
+    }
+    if w.is_shared(address) {
+        return Err(FaultKind::MapPlace("a tensor map in shared memory, which copies do not reach"));
+    }
     let mut bytes = [0; SIZE];
     for (n, word) in bytes.chunks_exact_mut(8).enumerate() {
         let at = w.resolve(GENERIC, address + 8 * n as u64, 8, AccessKind::Read, lane)?;
@@ -109,18 +120,26 @@ fn rows(map: &TensorMap, first: &[i64; 5], offsets: [i64; 3]) -> Vec<[i64; 5]> {
     rows
 }
 
-/// The pieces of a tile or of a column, none longer than a unit of [`UNIT`] bytes.
-fn pieces(map: &TensorMap, rows: &[[i64; 5]], shared: u64) -> Vec<Piece> {
+/// The pieces of a tile or of a column, none longer than a unit of [`UNIT`] bytes. An H200 begins
+/// each row at a multiple of the swizzle's width, and stores the last unit of a row whole, also
+/// where the tensor ends within it (2026-11-30: `tests/programs/sim/tensor_maps.h200.txt`).
+fn pieces(map: &TensorMap, rows: &[[i64; 5]], shared: u64, loads: bool) -> Vec<Piece> {
     let element = map.tensor.element;
     let count = map.image.map_or(map.counts()[0], |image| u32::from(image.channels));
-    let inside = |axis: usize, at: i64| (0..map.tensor.sizes[axis] as i64).contains(&at);
+    let pitch = u64::from(count) * element;
+    let pitch = if map.swizzle == 0 { pitch } else { pitch.next_multiple_of(u64::from(map.swizzle)) };
+    let mut sizes = map.tensor.sizes;
+    if !loads {
+        sizes[0] = sizes[0].next_multiple_of(u64::from(UNIT) / element);
+    }
+    let inside = |axis: usize, at: i64| (0..sizes[axis] as i64).contains(&at);
     let mut pieces: Vec<Piece> = Vec::new();
     for (row, first) in rows.iter().enumerate() {
         let is_inside = (1..5).all(|axis| inside(axis, first[axis]));
         let behind = (1..5).map(|axis| first[axis] * map.tensor.strides[axis - 1] as i64);
         let base = map.tensor.address as i64 + behind.sum::<i64>();
         for n in 0..i64::from(count) {
-            let linear = shared + (row as u64 * u64::from(count) + n as u64) * element;
+            let linear = shared + row as u64 * pitch + n as u64 * element;
             let there = is_inside && inside(0, first[0] + n);
             let global = there.then(|| (base + (first[0] + n) * element as i64) as u64);
             let place = map.swizzled(linear);
@@ -143,9 +162,12 @@ fn pieces(map: &TensorMap, rows: &[[i64; 5]], shared: u64) -> Vec<Piece> {
 /// at negative coordinates (CUDA programming guide, "Tensor Memory Accelerator"). That the first
 /// coordinate must be at a multiple of 16 bytes is what an H200 does (2026-11-30): all of 40 tiles
 /// that began elsewhere ended in an illegal instruction, and none of 22 others that may be copied.
+/// So did 12 of 12 columns that were stored by maps with an upper corner behind the image, and none
+/// of 18 others.
 fn illegal(map: &TensorMap, first: &[i64; 5], loads: bool) -> Option<&'static str> {
-    if map.image.is_some() {
-        return None;
+    if let Some(image) = map.image {
+        let outside = !loads && image.upper.iter().any(|&corner| corner > 0);
+        return outside.then_some("a column is written by a map whose box reaches behind the image");
     }
     if first[0] * map.tensor.element as i64 % 16 != 0 {
         return Some("the first coordinate of a tile is not at a multiple of 16 bytes");
@@ -172,7 +194,10 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
     if let Some(why) = illegal(&map, &first, loads) {
         return Err(FaultKind::Tile(why));
     }
-    let pieces = pieces(&map, &rows(&map, &first, offsets), w.get(i.shared(), lane));
+    let mut pieces = pieces(&map, &rows(&map, &first, offsets), w.get(i.shared(), lane), loads);
+    if !loads {
+        end_with_memory(w, &map, &mut pieces);
+    }
     let blocks = if i.what() == LOAD_TO_BLOCKS { coordinates[5] } else { Slot::NONE };
     for target in targets(w, blocks, lane) {
         let number = number_of(w, !loads);
@@ -198,6 +223,18 @@ fn one_tile(w: &mut Warp<'_>, i: operands::TensorTile<'_>, lane: usize) -> Resul
     }
     observe(w, i.what(), lane, &pieces);
     Ok(Next::Step)
+}
+
+/// Cuts what is stored behind the tensor where its allocation ends. On a GPU more memory follows
+/// there, because no allocation ends within a unit.
+fn end_with_memory(w: &mut Warp<'_>, map: &TensorMap, pieces: &mut [Piece]) {
+    let end = map.tensor.end();
+    for piece in pieces {
+        let Some(at) = piece.global.filter(|at| *at < end && at + u64::from(piece.size) > end) else { continue };
+        if w.extent(end - 1).is_some_and(|extent| extent.end < at + u64::from(piece.size)) {
+            piece.size = (end - at) as u32;
+        }
+    }
 }
 
 /// Tells those who observe global memory, run by run.
