@@ -108,8 +108,11 @@ impl ObjectFile {
         // fewest underscores.
         let names = std::mem::take(&mut this.names);
         let text = |symbol: &Symbol| &names[symbol.name.0 as usize..symbol.name.1 as usize];
-        this.symbols.sort_by(|a, b| {
-            (a.address, b.size, a.name.1 - a.name.0, text(a)).cmp(&(b.address, a.size, b.name.1 - b.name.0, text(b)))
+        // Libraries have half a million symbols, and few share an address: names are compared last.
+        this.symbols.sort_unstable_by(|a, b| {
+            let length = |symbol: &Symbol| symbol.name.1 - symbol.name.0;
+            let by_size = || b.size.cmp(&a.size).then_with(|| length(a).cmp(&length(b)));
+            a.address.cmp(&b.address).then_with(by_size).then_with(|| text(a).cmp(text(b)))
         });
         this.symbols.dedup_by_key(|symbol| symbol.address);
         this.names = names;

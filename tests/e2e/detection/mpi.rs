@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use tests::run::{Ended, end};
 use tests::{build, product};
@@ -68,8 +69,14 @@ impl Mpi {
     }
 }
 
-/// What `scripts/mpi` has unpacked.
+/// What `scripts/mpi` has unpacked. Each command needs it several times.
 fn root() -> PathBuf {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(unpacked).clone()
+}
+
+/// As [`root`], asked again.
+fn unpacked() -> PathBuf {
     let _held = build::lock(&build::cache().join("mpi.lock")).unwrap_or_else(|error| panic!("{error}"));
     let made = Command::new(product::root().join("scripts/mpi")).output().expect("scripts/mpi runs");
     assert!(made.status.success(), "scripts/mpi: {}", String::from_utf8_lossy(&made.stderr));
@@ -129,22 +136,32 @@ fn cuda_aware(mpi: Mpi) -> PathBuf {
     build::cached("libcuda_aware.so", Path::new("gcc"), &args, &[&file]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub(super) fn sim(mpi: Mpi, words: &[&str]) -> Ended {
+fn simulated(mpi: Mpi, words: &[&str]) -> Command {
     let streamsan = product::streamsan().display().to_string();
     let all: Vec<&str> = [streamsan.as_str(), "--sim"].into_iter().chain(words.iter().copied()).collect();
-    end(&mut mpi.command(&all))
+    mpi.command(&all)
+}
+
+pub(super) fn sim(mpi: Mpi, words: &[&str]) -> Ended {
+    end(&mut simulated(mpi, words))
+}
+
+/// As [`sim`], of one process that starts no other. Without a launcher Open MPI would start its
+/// daemon for it, which takes as long as a case; [`all_rows`] has it.
+fn alone(mpi: Mpi, words: &[&str]) -> Ended {
+    end(simulated(mpi, words).env("OMPI_MCA_ess_singleton_isolated", "1"))
 }
 
 /// One finding of this kind, with this call on one side; none in the twin.
 fn judged(mpi: Mpi, program: &str, name: &str, hazard: &str, call: &str) {
-    let racy = sim(mpi, &[program, name]);
+    let racy = alone(mpi, &[program, name]);
     assert_eq!((racy.code(), racy.out.as_str()), (Some(66), "done\n"), "{mpi:?} {name}: {}", racy.err);
     assert!(racy.err.contains("SUMMARY: 1 finding (1 certain, 0 likely)"), "{mpi:?} {name}: {}", racy.err);
     assert!(racy.err.contains(&format!("DATA RACE: {hazard} (certain)")), "{mpi:?} {name}: {}", racy.err);
     let sides = [format!("access={call} "), format!("previous={call} ")];
     assert!(sides.iter().any(|side| racy.err.contains(side)), "{mpi:?} {name}: {}", racy.err);
     assert!(racy.err.contains(" host=yes "), "{mpi:?} {name}: {}", racy.err);
-    let fixed = sim(mpi, &[program, name, "fixed"]);
+    let fixed = alone(mpi, &[program, name, "fixed"]);
     assert_eq!((fixed.code(), fixed.out.as_str()), (Some(0), "done\n"), "{mpi:?} {name}: {}", fixed.err);
     assert!(fixed.err.contains("SUMMARY: 0 findings"), "{mpi:?} {name}: {}", fixed.err);
 }
@@ -344,7 +361,7 @@ fn environments_are_not_written_again() {
     let files = [root().join("env"), root().join("env5")];
     let state = || files.each_ref().map(|file| file.metadata().map(|file| (file.ino(), file.mtime_nsec())).unwrap());
     let before = state();
-    root();
+    unpacked();
     assert_eq!(state(), before);
 }
 

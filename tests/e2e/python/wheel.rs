@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tests::run::{Ended, command, end};
-use tests::{build, fake, product};
+use tests::{build, fake, packages, product};
 
 use super::pytest_plugin;
 
@@ -48,9 +48,11 @@ fn install(folder: &Path) {
     let mut made = std::fs::read_dir(&dist).expect("packages").map(|entry| entry.expect("entry").path());
     let wheel = made.find(|path| path.extension().is_some_and(|e| e == "whl")).expect("a wheel");
     let venv = folder.join("venv");
-    ran(Command::new("python3").args(["-m", "venv"]).arg(&venv));
-    let pip = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"];
-    ran(Command::new(venv.join("bin/python")).args(pip).arg(&wheel));
+    // A pip of its own would take longer than all else here.
+    packages::environment(&venv).unwrap_or_else(|error| panic!("{error}"));
+    let mut pip = Command::new(packages::pip().unwrap_or_else(|error| panic!("{error}")));
+    pip.args(["-m", "pip", "-q", "--disable-pip-version-check", "--python"]).arg(venv.join("bin/python"));
+    ran(pip.args(["install", "--no-index", "--no-deps"]).arg(&wheel));
     std::fs::remove_dir_all(dist).expect("its packages are installed");
 }
 

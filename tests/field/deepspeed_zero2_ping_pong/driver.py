@@ -1,6 +1,7 @@
 """A backward pass under ZeRO 2 with overlapped reduction, of more gradients than fit the two buckets."""
 import autograd_worker
 import deepspeed_alone  # before DeepSpeed
+import torch_alone  # before DeepSpeed
 import deepspeed
 import torch
 

@@ -1,6 +1,7 @@
 """A backward pass under ZeRO 2 whose gradients come from two streams, as compiled code makes them."""
 import autograd_worker
 import deepspeed_alone  # before DeepSpeed
+import torch_alone  # before DeepSpeed
 import deepspeed
 import torch
 

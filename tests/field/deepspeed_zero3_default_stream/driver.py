@@ -1,6 +1,7 @@
 """A backward pass under ZeRO 3 of a model that computes on a stream of its own."""
 import autograd_worker
 import deepspeed_alone  # before DeepSpeed
+import torch_alone  # before DeepSpeed
 import deepspeed
 import torch
 

@@ -3,6 +3,7 @@ they are copied ahead, module by module."""
 import sys
 
 import torch
+import torch_alone  # before diffusers
 from diffusers.hooks import apply_group_offloading
 
 

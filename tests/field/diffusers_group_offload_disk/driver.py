@@ -3,6 +3,7 @@ given back behind it."""
 import tempfile
 
 import torch
+import torch_alone  # before diffusers
 from diffusers.hooks import apply_group_offloading
 
 

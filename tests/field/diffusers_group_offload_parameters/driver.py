@@ -1,5 +1,6 @@
 """A model with parameters of its own beside its blocks: they are copied to the GPU ahead of the forward pass."""
 import torch
+import torch_alone  # before diffusers
 from diffusers.hooks import apply_group_offloading
 
 

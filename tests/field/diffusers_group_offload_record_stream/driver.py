@@ -1,5 +1,6 @@
 """Three blocks whose weights are copied to the GPU ahead of their use and given back behind it."""
 import torch
+import torch_alone  # before diffusers
 from diffusers.hooks import apply_group_offloading
 
 

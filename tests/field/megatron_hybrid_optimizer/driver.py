@@ -1,5 +1,6 @@
 """One step of an optimizer that keeps its states on the CPU, then a forward pass that reads the new weights."""
 import torch
+import torch_alone  # before Megatron
 from megatron.core.optimizer.cpu_offloading.hybrid_optimizer import HybridDeviceOptimizer
 
 weight = torch.nn.Parameter(torch.zeros(1 << 20, device="cuda"))

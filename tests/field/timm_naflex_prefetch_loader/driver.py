@@ -4,6 +4,7 @@ import stand_in
 
 stand_in.packages("torchvision")
 import torch
+import torch_alone  # before timm
 from timm.data.naflex_loader import NaFlexPrefetchLoader
 
 shape = (16, 64, 16 * 16 * 3)

@@ -3,6 +3,7 @@ import stand_in
 
 stand_in.packages("torchvision")
 import torch
+import torch_alone  # before timm
 from timm.data.loader import PrefetchLoader
 
 shape = (16, 3, 64, 64)

@@ -4,6 +4,7 @@ import stand_in
 
 stand_in.packages("fbgemm_gpu", "torchmetrics", "iopath", "pyre_extensions", "tensordict")
 import torch
+import torch_alone  # before TorchRec
 from torchrec.distributed.comm_ops import Request
 
 n = 1 << 20

@@ -3,6 +3,7 @@ import stand_in
 
 stand_in.packages("fbgemm_gpu", "torchmetrics", "iopath", "pyre_extensions", "tensordict")
 import torch
+import torch_alone  # before TorchRec
 from torchrec.distributed.train_pipeline import StagedTrainPipeline
 from torchrec.distributed.train_pipeline.utils import PipelineStage
 

@@ -7,6 +7,7 @@ import types
 
 import autograd_worker
 import torch
+import torch_alone  # before torchtune, which imports torchao
 from torch.utils.checkpoint import checkpoint
 
 # As in torchtune_offload_views.

@@ -7,6 +7,7 @@ import types
 
 import autograd_worker
 import torch
+import torch_alone  # before torchtune, which imports torchao
 
 # torchtune's own file, without the package around it, which wants data sets and tokenisers. Of two
 # modules that it imports it uses these names here, for a class of layers and for a logger.

@@ -1,5 +1,6 @@
 """Three steps of a model of four layers whose cache of keys and values is kept on the CPU."""
 import torch
+import torch_alone  # before transformers
 from transformers import LlamaConfig
 from transformers.cache_utils import DynamicCache
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 
 import torch
+import torch_alone  # before TRL
 import transformers
 
 transformers.is_torch_npu_available = lambda: False
