@@ -31,6 +31,7 @@ mod ranges_conditional;
 mod ranges_data;
 mod ranges_delinearization;
 mod ranges_divisions;
+mod ranges_first_tiles;
 mod ranges_fuzz;
 mod ranges_guarded_moves;
 mod ranges_index_functions;

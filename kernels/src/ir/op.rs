@@ -345,6 +345,13 @@ pub(crate) enum MapStep {
     /// Bytes of a map go to a 64-bit address. The sources are 32-bit ones: together they are where
     /// the bytes come from in shared memory.
     Copy,
+    /// A word goes to a 64-bit address, the only source.
+    Word,
+    /// Words of shared memory: the sources go to a 32-bit address; without any, something that is
+    /// not known. An address that is not known may be any.
+    Store,
+    /// The destinations are words at a 32-bit address of shared memory.
+    Load,
 }
 
 /// Direction, and whether other kernels may access the bytes at the same time.

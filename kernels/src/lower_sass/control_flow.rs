@@ -232,6 +232,9 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
     if lower.makes_maps {
         made_maps::note(lower, i);
     }
+    if lower.follows_words {
+        made_maps::note_words(lower, i);
+    }
     if lower.local == LocalMemory::Frames && i.may_write(sass::File::R, 1) {
         match stack_move(lower.code, i) {
             Some(StackMove::Start) => lower.stack = 0,

@@ -5,6 +5,7 @@
 //! from elsewhere. (The compiler would have to have made a generic address of it, and then it is
 //! not only addressed through R1.)
 
+use super::made_maps::{any_word, load_words};
 use super::{Code, LocalMemory, Lower, P};
 use crate::ir::{AccessKind, Addr, Callees, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
 use device_code::arch::Generation;
@@ -154,6 +155,9 @@ pub(super) fn memory(lower: &mut Lower<'_>, i: &MachineInst) {
         let addr = Addr::Sum(SmallVec::new(), m.offset);
         let m = Mem { space: MemSpace::Shared, kind: AccessKind::Read, bytes: u32::from(m.bytes), addr };
         lower.emit(i, Op::Mem(m), &[], &words);
+        return;
+    }
+    if lower.follows_words && load_words(lower, i) {
         return;
     }
     let mut results: SmallVec<[Var; 2]> = SmallVec::new();
@@ -412,6 +416,9 @@ pub(super) fn any_memory(lower: &mut Lower<'_>, i: &MachineInst, why: Reason) {
     for kind in kinds.iter().copied() {
         let m = Mem { space: MemSpace::Global, kind, bytes: 0, addr: Addr::Unknown(why) };
         lower.emit(i, Op::Mem(m), &[], &[]);
+    }
+    if lower.follows_words {
+        any_word(lower, i);
     }
     if lower.shared_ok {
         let addr = Addr::Unknown(why);

@@ -185,6 +185,8 @@ struct Lower<'a> {
     /// It makes tensor maps, and has loaded these words of them.
     makes_maps: bool,
     loaded: LoadedWords,
+    /// The words of these maps are followed.
+    follows_words: bool,
     /// Whether what is called at an instruction comes back.
     returning: HashMap<usize, bool>,
 }
@@ -222,6 +224,7 @@ fn lower_with(code: &Code<'_>, local: LocalMemory) -> Result<Option<KernelIr>, S
         waits_for_grids: code.insts.iter().any(|i| i.op == sass::Opcode::AcqBulk),
         shared_ok: memory_access::shared_is_simple(code),
         makes_maps: made_maps::makes_maps(code),
+        follows_words: made_maps::follows_words(code),
         loaded: LoadedWords::default(),
         returning: HashMap::new(),
     };

@@ -8,9 +8,10 @@ __device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_share
 
 // A warp copies the map, and one thread puts the tensor in.
 __device__ void make(int *m, const CUtensorMap &like, const void *tensor, CUtensorMap *there) {
-    m[threadIdx.x] = ((const int *)&like)[threadIdx.x];
+    int lane = threadIdx.x & 31;
+    m[lane] = ((const int *)&like)[lane];
     __syncwarp();
-    if (threadIdx.x == 0)
+    if (lane == 0)
         asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"l"((u64)at(m)), "l"(tensor) : "memory");
     __syncwarp();
     asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(there),
@@ -56,6 +57,22 @@ extern "C" __global__ void two(const __grid_constant__ CUtensorMap like, const f
     make(s.maps[1], like, out, other);
     acquire(mine);
     acquire(other);
+    if (threadIdx.x == 0) {
+        load(s.tile, mine, 0, 0, &s.bar);
+        store(s.tile, other, 0, 0);
+    }
+}
+
+// The same, and a barrier lies before what goes to shared memory.
+extern "C" __global__ void two_apart(const __grid_constant__ CUtensorMap like, const float *in, float *out, CUtensorMap *maps,
+                                     CUtensorMap *others) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x, *other = others + blockIdx.x;
+    make(s.maps[0], like, in, mine);
+    make(s.maps[1], like, out, other);
+    acquire(mine);
+    acquire(other);
+    __syncthreads();
     if (threadIdx.x == 0) {
         load(s.tile, mine, 0, 0, &s.bar);
         store(s.tile, other, 0, 0);
@@ -114,4 +131,65 @@ extern "C" __global__ void in_place(float *out, CUtensorMap *map) {
         acquire(map);
         store(s.tile, map, 0, 0);
     }
+}
+
+// Two warps make the same map, in the same words.
+extern "C" __global__ void by_two_warps(const __grid_constant__ CUtensorMap like, float *out, CUtensorMap *maps) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    make(s.maps[0], like, out, mine);
+    __syncthreads();
+    if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
+}
+
+// The words are stored in a loop, of which each turn makes another map there.
+extern "C" __global__ void in_turns(const __grid_constant__ CUtensorMap like, float *out, float *second, CUtensorMap *maps, int turns) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    for (int k = 0; k < turns; k++) {
+        make(s.maps[0], like, k == 0 ? out : second, mine);
+        acquire(mine);
+        if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
+        __syncthreads();
+    }
+}
+
+// Something unknown goes to the same memory, without a barrier in between.
+extern "C" __global__ void overwritten(const __grid_constant__ CUtensorMap like, float *out, CUtensorMap *maps, int at) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    make(s.maps[0], like, out, mine);
+    if (threadIdx.x == 1) s.maps[0][s.tile[at]] = 1;
+    __syncthreads();
+    if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
+}
+
+// ... and behind one.
+extern "C" __global__ void used_again(const __grid_constant__ CUtensorMap like, float *out, CUtensorMap *maps, int at) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    make(s.maps[0], like, out, mine);
+    __syncthreads();
+    s.maps[0][s.tile[at]] = 1;
+    if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
+}
+
+// Whether a word is put in is data.
+extern "C" __global__ void by_data(const __grid_constant__ CUtensorMap like, float *out, CUtensorMap *maps, const int *asked) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    if (threadIdx.x == 0 && *asked) s.maps[1][9] = 5;
+    make(s.maps[0], like, out, mine);
+    acquire(mine);
+    if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
+}
+
+// Another store of the kernel may go to the map.
+extern "C" __global__ void written(const __grid_constant__ CUtensorMap like, float *out, CUtensorMap *maps, int at) {
+    __shared__ Shared s;
+    CUtensorMap *mine = maps + blockIdx.x;
+    make(s.maps[0], like, out, mine);
+    ((int *)maps)[at] = 3;
+    acquire(mine);
+    if (threadIdx.x == 0) store(s.tile, mine, 0, blockIdx.x * 16);
 }

@@ -210,8 +210,12 @@ impl<'a> ThreadLanes<'a> {
         };
         let g = self.g;
         let kind = &g.node(n).kind;
-        if self.checked[k] >= since || matches!(kind, Kind::Phi(_) | Kind::LoopPhi(..)) || g.decisions.contains_key(&n)
-        {
+        let is_given = match kind {
+            Kind::Phi(_) | Kind::LoopPhi(..) => true,
+            Kind::Opaque(_) => g.decisions.contains_key(&n) || g.map_loads.contains_key(&n),
+            _ => false,
+        };
+        if self.checked[k] >= since || is_given {
             return self.made[k];
         }
         self.checked[k] = self.clock;

@@ -42,6 +42,7 @@ mod lane_classes;
 mod lane_sums;
 mod lane_value;
 mod lanes;
+mod made_maps;
 mod numbers;
 mod plan;
 mod runs;
@@ -50,18 +51,19 @@ mod tile_set;
 mod walk;
 
 use crate::Extent;
-use crate::effects::{Early, LaunchArgs};
+use crate::effects::{Early, LaunchArgs, Tiles};
 use crate::ir::{AccessKind, Reason};
 use crate::ranges::analysis::Analysis;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::{self, LaunchInput};
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
-use crate::ranges::graph::node::Target;
+use crate::ranges::graph::node::{MapStepNode, Target};
+use made_maps::MapPlace;
 pub(crate) use plan::Plan;
 use runs::Runs;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tile_set::TileSet;
 use walk::{Touched, Walk};
 
@@ -107,8 +109,10 @@ impl Analysis {
         let mut result = found.clone();
         let mut replaced = false;
         for (kind, early) in tiles {
-            if let Some(new) = self.tiles(kind, early, &touched) {
-                result.retain(|e| e.1.tiles.is_none() || (e.0, e.1.early) != (kind, early));
+            if let Some(new) = self.tiles(kind, early, &touched, found) {
+                let is_replaced =
+                    |e: &Entry| (e.0, e.1.early) == (kind, early) && (e.1.tiles.is_some() || self.is_by_made_map(e));
+                result.retain(|e| !is_replaced(e));
                 result.extend(new);
                 replaced = true;
             }
@@ -193,10 +197,12 @@ impl Analysis {
         wanted
     }
 
-    /// The tiles that all copies by tensor map of a direction take; `None`: not all are known.
-    fn tiles(&self, kind: AccessKind, early: Early, touched: &Touched) -> Option<Vec<Entry>> {
+    /// The tiles that all copies by tensor map of a direction take; `None`: not all maps are known.
+    /// What was found before bounds those of which a coordinate is not known.
+    fn tiles(&self, kind: AccessKind, early: Early, touched: &Touched, found: &[Entry]) -> Option<Vec<Entry>> {
         // (A map has one number of axes; a copy that names another is bounded by the tensor.)
-        let mut maps: BTreeMap<(u16, usize), (TileSet, u32)> = BTreeMap::new();
+        let mut maps: BTreeMap<(MapPlace, usize), (TileSet, u32)> = BTreeMap::new();
+        let mut anywhere: BTreeSet<MapPlace> = BTreeSet::new();
         for (k, a) in self.graph.accesses.iter().enumerate().filter(|(_, a)| (a.kind, a.early) == (kind, early)) {
             let Target::TensorMap(_, at) = &a.target else { continue };
             if at.is_empty() || touched.lost.contains(&k) {
@@ -207,17 +213,63 @@ impl Analysis {
                 *at = a.at.min(*at);
                 all.append(tiles)?;
             }
+            for key in touched.anywhere.iter().filter(|t| t.0 == k) {
+                maps.entry((key.1, at.len())).or_insert_with(|| (TileSet::default(), a.at));
+                anywhere.insert(key.1);
+            }
         }
-        let mut entries = Vec::new();
-        for ((offset, rank), (tiles, at)) in maps {
-            for mut tiles in tiles.products()? {
-                tiles.axes.truncate(rank);
-                let unknown = Extent::Unknown { reason: Reason::Descriptor };
-                let whole = ReachedBytes::new(SymbolicBase::ParamAddress(offset), false, unknown).made(early);
-                entries.push((kind, ReachedBytes { tiles: Some(Box::new(tiles)), ..whole }, at));
+        if maps.keys().any(|map| matches!(map.0, MapPlace::Made(_))) && !self.keeps_maps(touched) {
+            return None;
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        for ((place, rank), (tiles, at)) in maps {
+            let mut all = tiles.products()?;
+            all.iter_mut().for_each(|tiles| tiles.axes.truncate(rank));
+            match place {
+                MapPlace::Param(offset) => {
+                    let base = SymbolicBase::ParamAddress(offset);
+                    let bound =
+                        if anywhere.contains(&place) { bound_of(base, (kind, early), at, found) } else { Vec::new() };
+                    entries.extend(all.into_iter().map(|tiles| by_param(base, (kind, early), at, tiles)));
+                    entries.extend(bound);
+                }
+                MapPlace::Made(k) => {
+                    let (base, from, tensor) = touched.tensors.get(k)?;
+                    let behind = tensor.address.wrapping_sub(*from) as i64;
+                    all.extend(anywhere.contains(&place).then(whole));
+                    for tiles in &all {
+                        for mut extent in Extent::of_tiles(tensor, tiles, kind)? {
+                            if let Extent::Bounded { lo, hi, .. } = &mut extent {
+                                (*lo, *hi) = (lo.checked_add(behind)?, hi.checked_add(behind)?);
+                            }
+                            entries.push((kind, ReachedBytes::new(*base, false, extent).made(early), at));
+                        }
+                    }
+                }
             }
         }
         Some(entries)
+    }
+
+    /// Is an entry what a copy may reach through a map that the kernel makes?
+    fn is_by_made_map(&self, (kind, r, at): &Entry) -> bool {
+        matches!(r.extent, Extent::Unknown { reason: Reason::Descriptor })
+            && self
+                .graph
+                .accesses
+                .iter()
+                .any(|a| matches!(a.target, Target::Made(_)) && (a.at, a.kind, a.early) == (*at, *kind, r.early))
+    }
+
+    /// Does nothing write to the maps that are made but what makes them?
+    fn keeps_maps(&self, touched: &Touched) -> bool {
+        let makes = |at: u32| {
+            self.graph.map_words.iter().any(|s| matches!(s.step, MapStepNode::Word { at: put, .. } if put == at))
+        };
+        self.graph.accesses.iter().enumerate().all(|(k, a)| {
+            let is_other = a.kind.writes() && !makes(a.at) && !a.is_tiled() && !matches!(a.target, Target::Made(_));
+            !is_other || touched.places.iter().all(|base| !self.may_belong(k, (a.kind, Some(*base), a.early)))
+        })
     }
 
     /// May an access of which not all addresses are known be one of a group?
@@ -276,6 +328,28 @@ impl Analysis {
         }
         Some(entries)
     }
+}
+
+/// All of a tensor, as a bound.
+fn whole() -> Tiles {
+    Tiles { at: 0, axes: Vec::new(), exact: false }
+}
+
+/// Tiles by a map among the parameters.
+fn by_param(base: SymbolicBase, (kind, early): (AccessKind, Early), at: u32, tiles: Tiles) -> Entry {
+    let unknown = Extent::Unknown { reason: Reason::Descriptor };
+    let reached = ReachedBytes::new(base, false, unknown).made(early);
+    (kind, ReachedBytes { tiles: Some(Box::new(tiles)), ..reached }, at)
+}
+
+/// What bounds all tiles by a map among the parameters: what was found before, if that names maps.
+fn bound_of(base: SymbolicBase, of: (AccessKind, Early), at: u32, found: &[Entry]) -> Vec<Entry> {
+    let before = || found.iter().filter(|e| e.1.tiles.is_some() && (e.0, e.1.early) == of);
+    let own: Vec<Entry> = before().filter(|e| e.1.base == base).cloned().collect();
+    if own.is_empty() || before().any(|e| e.1.base == SymbolicBase::Unknown) {
+        return vec![by_param(base, of, at, whole())];
+    }
+    own
 }
 
 /// How many bytes entries name, those that several name as often; `None`: not all are known.

@@ -6,13 +6,16 @@
 use super::lane_classes::{LANES, Mask, NO_LANES, lanes};
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
+use super::made_maps::{MadeMaps, MapPlace};
 use super::runs::Runs;
 use super::tile_set::TileSet;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
 use crate::ranges::analysis::Analysis;
 use crate::ranges::extent::reached::SymbolicBase;
-use crate::ranges::graph::node::{Graph, Kind, NodeId, Target, WarpDecision};
+use crate::ranges::graph::memory_accesses::map_words;
+use crate::ranges::graph::node::{Graph, Kind, MapStepNode, NodeId, Target, WarpDecision};
+use device_code::tensor_map::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -33,8 +36,14 @@ pub(super) struct Touched {
     /// By access and base: bytes that are touched whatever the data are, and bytes that may be.
     pub(crate) surely: FxHashMap<(usize, SymbolicBase), Runs>,
     pub(crate) perhaps: FxHashMap<(usize, SymbolicBase), Runs>,
-    /// By access, and the parameter that is the map: the tiles of copies by tensor map.
-    pub(crate) tiles: FxHashMap<(usize, u16), TileSet>,
+    /// By access, and where the map is: the tiles of copies by tensor map.
+    pub(crate) tiles: FxHashMap<(usize, MapPlace), TileSet>,
+    /// Copies by a map, some of whose tiles are not known: they lie anywhere in the tensor.
+    pub(crate) anywhere: FxHashSet<(usize, MapPlace)>,
+    /// The tensors of maps that are made: what their addresses count from, and the value of that.
+    pub(crate) tensors: Vec<(SymbolicBase, u64, Tensor)>,
+    /// What the addresses of these maps count from.
+    pub(crate) places: Vec<SymbolicBase>,
     /// Accesses of which not all addresses are known.
     pub(crate) lost: FxHashSet<usize>,
 }
@@ -56,8 +65,12 @@ struct Addressed {
 
 /// Threads of a launch on their way.
 pub(super) struct Walk<'a> {
-    lanes: ThreadLanes<'a>,
-    analysis: &'a Analysis,
+    pub(super) lanes: ThreadLanes<'a>,
+    pub(super) analysis: &'a Analysis,
+    /// Maps that are made, the steps that make them, by block, and the blocks before such steps.
+    pub(super) maps: MadeMaps,
+    pub(super) map_steps: Vec<Vec<usize>>,
+    before_maps: Vec<bool>,
     /// The accesses to be followed, and the joins that matter, by block.
     accesses: Vec<Vec<usize>>,
     joins: Vec<Vec<NodeId>>,
@@ -116,8 +129,22 @@ impl<'a> Walk<'a> {
                 _ => {}
             }
         }
+        // (Blocks of a cluster may store into each other's memory.)
+        let follows_maps = launch.cluster.iter().all(|n| *n <= 1) && followed.iter().any(|k| g.accesses[*k].is_tiled());
+        let mut map_steps = vec![Vec::new(); cfg.succs.len()];
+        for (k, step) in g.map_words.iter().enumerate().filter(|_| follows_maps) {
+            map_steps[step.block.0 as usize].push(k);
+            roots.extend(step.nodes());
+            roots.extend(step.guard.and_then(|guard| g.decisions.get(&guard)?.asks()));
+        }
+        let puts = g.map_words.iter().filter(|s| matches!(s.step, MapStepNode::Word { .. })).map(|s| s.block);
+        let mut before_maps = map_words::before(cfg, puts.clone());
+        puts.for_each(|b| before_maps[b.0 as usize] = true);
         let joins = needed(g, cfg.succs.len(), roots.into_iter());
         Walk {
+            maps: MadeMaps::default(),
+            map_steps,
+            before_maps,
             lanes: ThreadLanes::new(g, analysis.plan(), launch, threads),
             threads,
             budget: if unbounded { MAX_VALUES_UNBOUNDED } else { MAX_VALUES },
@@ -134,7 +161,7 @@ impl<'a> Walk<'a> {
 
     /// Leads all threads through; `None`: that costs too much.
     pub(crate) fn run(mut self) -> Option<Touched> {
-        let threads = self.threads;
+        let (threads, g) = (self.threads, &self.analysis.graph);
         let mut first = 0;
         while first < threads {
             let count = (threads - first).min(LANES as u64) as usize;
@@ -142,6 +169,7 @@ impl<'a> Walk<'a> {
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
+            g.map_loads.keys().for_each(|n| self.lanes.forget_all(*n));
             self.lanes.joined();
             self.waiting.clear();
             self.waiting.insert(0, all);
@@ -159,13 +187,31 @@ impl<'a> Walk<'a> {
                 return None;
             }
         }
+        self.tell_made_maps();
         Some(self.touched)
+    }
+
+    /// What is known of the maps that were made.
+    fn tell_made_maps(&mut self) {
+        if self.maps.is_lost {
+            let by_map = self.touched.tiles.keys().chain(&self.touched.anywhere);
+            let by_made = by_map.filter(|key| matches!(key.1, MapPlace::Made(_)));
+            self.touched.lost.extend(by_made.map(|key| key.0));
+        }
+        let base = |tag: Tag| match tag {
+            NUMBER => (SymbolicBase::Absolute, 0),
+            _ => self.lanes.bases[usize::from(tag) - 1],
+        };
+        let whole = |(tag, tensor): &(Tag, Tensor)| (base(*tag).0, base(*tag).1, *tensor);
+        self.touched.tensors = self.maps.tensors.iter().map(whole).collect();
+        self.touched.places = self.maps.places().map(|tag| base(tag).0).collect();
     }
 
     /// ThreadLanes at a block: its accesses, and where they go.
     fn block(&mut self, b: BlockId, mask: &Mask) {
         self.lanes.here = *mask;
         self.decide(b, mask);
+        self.make_maps(b, mask);
         for at in 0..self.accesses[b.0 as usize].len() {
             let k = self.accesses[b.0 as usize][at];
             self.access(k, mask, false);
@@ -248,6 +294,7 @@ impl<'a> Walk<'a> {
         }
         self.lanes.joined();
         for (b, mask) in self.may_reach(from, mask, region.end) {
+            self.maps.is_lost |= !self.map_steps[b.0 as usize].is_empty();
             for at in 0..self.accesses[b.0 as usize].len() {
                 let k = self.accesses[b.0 as usize][at];
                 self.access(k, &mask, true);
@@ -411,8 +458,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The tiles that lanes copy; `None`: where the map lies, or a coordinate, is not known, or
-    /// they are too many.
+    /// The tiles that lanes copy; `None`: where the map lies is not known, or they are too many.
     fn tiles(&mut self, k: usize, map: NodeId, at: &[NodeId], mask: &Mask, perhaps: bool) -> Option<()> {
         if *mask == NO_LANES {
             return Some(());
@@ -421,27 +467,39 @@ impl<'a> Walk<'a> {
         for n in at {
             self.lanes.get(*n);
         }
+        let is_before_maps = self.before_maps[self.analysis.graph.accesses[k].block.0 as usize];
         let mut last = None;
         for lane in lanes(mask) {
             let value = self.lanes.operand(map);
             let (tag, number) = (value.tags.at(lane), value.at(lane));
-            let (SymbolicBase::ParamAddress(first), from) = *self.lanes.bases.get(usize::from(tag).wrapping_sub(1))?
-            else {
-                return None;
+            let place = match self.lanes.bases.get(usize::from(tag).wrapping_sub(1)) {
+                Some((SymbolicBase::ParamAddress(first), from)) => {
+                    let behind = u16::try_from(number.wrapping_sub(*from) % (1 << 16)).ok()?;
+                    let offset = first.wrapping_add(behind);
+                    if usize::from(offset) >= self.lanes.launch.params.len() {
+                        return None;
+                    }
+                    MapPlace::Param(offset)
+                }
+                Some((SymbolicBase::Word(_) | SymbolicBase::Symbol(_), _)) if !is_before_maps => {
+                    MapPlace::Made(self.maps.tensor((tag, number))?)
+                }
+                _ => return None,
             };
-            let behind = u16::try_from(number.wrapping_sub(from) % (1 << 16)).ok()?;
-            let offset = first.wrapping_add(behind);
-            if usize::from(offset) >= self.lanes.launch.params.len() {
-                return None;
-            }
             let mut tile = [0; 5];
+            let mut is_known = true;
             for (to, n) in tile.iter_mut().zip(at) {
                 let value = self.lanes.operand(*n);
-                *to = (value.tags.at(lane) == NUMBER).then(|| value.at(lane) as u32 as i32)?;
+                is_known &= value.tags.at(lane) == NUMBER;
+                *to = value.at(lane) as u32 as i32;
             }
             self.lanes.spent += at.len();
-            if last.replace((offset, tile)) != Some((offset, tile)) {
-                self.touched.tiles.entry((k, offset)).or_default().put(tile, perhaps)?;
+            if !is_known {
+                self.touched.anywhere.insert((k, place));
+                continue;
+            }
+            if last.replace((place, tile)) != Some((place, tile)) {
+                self.touched.tiles.entry((k, place)).or_default().put(tile, perhaps)?;
             }
         }
         Some(())

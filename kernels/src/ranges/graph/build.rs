@@ -10,9 +10,10 @@ use super::invariant_phis::replace_invariant_phis;
 use super::node::{Graph, Kind, Node, NodeId, SyncPoint, Width};
 use super::ssa::{Def, END, Ssa};
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Class, KernelIr, MemSpace, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
+use crate::ir::{BlockId, Class, KernelIr, MapStep, MemSpace, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
 use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
 use crate::ranges::graph::guards::settled;
+use crate::ranges::graph::memory_accesses::map_words::{FollowedWords, loaded_words, map_words};
 use crate::ranges::graph::memory_accesses::{
     MapSteps, access, address_of_parameter, between_parameters, made_tensors, map_step, stores,
 };
@@ -53,6 +54,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) swaps: Vec<CompareAndSwap>,
     /// Steps of making tensor maps found so far.
     pub(crate) maps: MapSteps,
+    /// What makes their words.
+    pub(crate) words: FollowedWords,
     /// Nodes that are nothing but what they are made of.
     made: FxHashMap<Node, NodeId>,
     /// Values that no definition is known of.
@@ -72,6 +75,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         has_shared: false,
         swaps: Vec::new(),
         maps: MapSteps::default(),
+        words: FollowedWords::new(f, cfg),
         made: FxHashMap::default(),
         undefined: FxHashMap::default(),
     };
@@ -85,7 +89,11 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
         for (i, inst) in f.blocks[blk.0 as usize].insts.iter().enumerate() {
             match &inst.op {
                 Op::Mem(m) if let MemSpace::Map(step) = m.space => {
-                    map_step(&mut builder, (blk.0, i as u32), inst, m, step);
+                    let note = match step {
+                        MapStep::Word | MapStep::Store | MapStep::Load => map_words,
+                        MapStep::Shared | MapStep::Global | MapStep::Copy => map_step,
+                    };
+                    note(&mut builder, (blk.0, i as u32), inst, m, step);
                 }
                 Op::Mem(m) => access(&mut builder, blk.0, i as u32, inst, m),
                 Op::Sync(sync) => {
@@ -99,6 +107,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     }
     stores(&mut builder);
     made_tensors(&mut builder);
+    loaded_words(&mut builder);
     mark_cas_loads(&mut builder);
     replace_partial_words(&mut builder.g);
     replace_invariant_phis(&mut builder.g);

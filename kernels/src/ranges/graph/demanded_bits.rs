@@ -15,7 +15,7 @@
 //! who read a node back to its operands, which bits of it can make any difference. A word that
 //! agrees in these stands for it.
 
-use super::node::{Graph, Kind, Node, NodeId, Target, WarpDecision, Width};
+use super::node::{Graph, Kind, MapWords, Node, NodeId, Target, WarpDecision, Width};
 use smallvec::SmallVec;
 
 /// All bits of a node.
@@ -112,6 +112,7 @@ fn roots(g: &Graph) -> Vec<NodeId> {
     }
     roots.extend(g.before_call.values());
     roots.extend(g.decisions.values().filter_map(WarpDecision::asks));
+    roots.extend(g.map_words.iter().flat_map(MapWords::nodes));
     for s in g.local_stores.iter().chain(&g.shared_stores) {
         roots.push(s.addr);
         roots.extend(s.words.iter().chain(&s.pairs));

@@ -3,6 +3,8 @@
 //!
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
+pub(crate) mod map_words;
+
 use super::build::Builder;
 use super::node::{Access, Given, Graph, Kind, MadeTensor, NodeId, StoredWords, Swap, Target, Width};
 use super::ssa::Def;
@@ -114,18 +116,18 @@ pub(crate) struct MapSteps {
     copies: Vec<(NodeId, NodeId)>,
 }
 
-/// Notes a step of making a tensor map.
+/// Notes where a tensor map gets an address, or where its bytes go.
 pub(crate) fn map_step(builder: &mut Builder<'_>, (b, i): (u32, u32), inst: &Inst, m: &Mem, step: MapStep) {
     let Addr::Sum(parts, off) = &m.addr else { return };
     let (at, other) = given_guard(builder, inst, b, i, |builder| match (step, inst.srcs.first()) {
         (MapStep::Copy, _) => (sum64(builder, parts, *off, b, i), near_address(builder, &inst.srcs, 0, 0, b, i)),
         (_, None) => (builder.opaque(Reason::Descriptor, Width::W64, b), builder.konst(0, Width::W64)),
         (MapStep::Shared, Some(put)) => (near_address(builder, parts, *off, 0, b, i), builder.operand64(put, b, i)),
-        (MapStep::Global, Some(put)) => (sum64(builder, parts, *off, b, i), builder.operand64(put, b, i)),
+        (_, Some(put)) => (sum64(builder, parts, *off, b, i), builder.operand64(put, b, i)),
     });
     match step {
         MapStep::Copy => builder.maps.copies.push((at, other)),
-        MapStep::Shared | MapStep::Global => builder.maps.puts.push((at, step == MapStep::Shared, other)),
+        _ => builder.maps.puts.push((at, step == MapStep::Shared, other)),
     }
 }
 

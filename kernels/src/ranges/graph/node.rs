@@ -341,6 +341,44 @@ pub(crate) struct StoredWords {
     pub(crate) bytes: u32,
 }
 
+/// A step of making the words of tensor maps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MapWords {
+    /// Where, and which instruction of the block.
+    pub(crate) block: BlockId,
+    pub(crate) inst: u32,
+    /// Guard of the instruction itself.
+    pub(crate) guard: Option<NodeId>,
+    pub(crate) step: MapStepNode,
+}
+
+/// See above. Addresses in shared memory have 32 bits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum MapStepNode {
+    /// Words go to shared memory (none: they are not known), with the 64-bit values of pairs.
+    Store { addr: NodeId, words: SmallVec<[NodeId; 4]>, pairs: SmallVec<[NodeId; 2]>, bytes: u32 },
+    /// Words come from shared memory: values, and which of the words each begins with.
+    Load { addr: NodeId, words: Vec<(NodeId, u8)> },
+    /// A word goes to global memory, by this instruction (see [`Access::at`]).
+    Word { addr: NodeId, word: NodeId, at: u32 },
+}
+
+impl MapWords {
+    /// The values that it rests on.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> = self.guard.into_iter().collect();
+        match &self.step {
+            MapStepNode::Store { addr, words, pairs, .. } => {
+                nodes.push(*addr);
+                nodes.extend(words.iter().chain(pairs));
+            }
+            MapStepNode::Load { addr, .. } => nodes.push(*addr),
+            MapStepNode::Word { addr, word, .. } => nodes.extend([*addr, *word]),
+        }
+        nodes
+    }
+}
+
 /// The value graph.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Graph {
@@ -358,6 +396,11 @@ pub(crate) struct Graph {
     pub(crate) local_stores: Vec<StoredWords>,
     /// Stores to shared memory, when something loads from there that matters.
     pub(crate) shared_stores: Vec<StoredWords>,
+    /// How the words of tensor maps are made that the kernel makes itself, in the order of the code;
+    /// none where that is not followed.
+    pub(crate) map_words: Vec<MapWords>,
+    /// The steps among them that load a word, by its value.
+    pub(crate) map_loads: BTreeMap<NodeId, u32>,
     /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
     pub(crate) split_words: bool,
     /// What was in the place of a value before a call that is not followed. (A call keeps some

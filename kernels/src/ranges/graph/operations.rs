@@ -289,7 +289,12 @@ fn loaded(builder: &mut Builder<'_>, to: &Destination<'_>, m: &Mem) -> NodeId {
             builder.add(Kind::SharedLoad(at, to.bytes()), w, b)
         }
         (MemSpace::Local, ..) => builder.opaque(Reason::Local, w, b),
-        (MemSpace::Shared | MemSpace::Generic | MemSpace::Map(_), ..) => builder.opaque(Reason::Shared, w, b),
+        (MemSpace::Map(_), ..) => {
+            let n = builder.opaque(Reason::Shared, w, b);
+            builder.words.note((b, i), part, n);
+            n
+        }
+        (MemSpace::Shared | MemSpace::Generic, ..) => builder.opaque(Reason::Shared, w, b),
         (_, kind, _) if kind.is_atomic() => builder.opaque(Reason::AtomicResult, w, b),
         _ => builder.opaque(Reason::Loaded, w, b),
     }
