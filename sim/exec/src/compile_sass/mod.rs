@@ -20,6 +20,7 @@ mod logic;
 mod memory;
 mod operands;
 mod sections;
+mod shared_flags;
 mod special;
 mod tensor;
 mod translation;
