@@ -6,7 +6,8 @@ use streamsan_sim::interp::Launch;
 
 use crate::interp_support::{Arg, Gpu};
 
-/// The parameters say whether the writer's fence is there, and whether the writer's warp runs first.
+/// The parameters say whether the writer's fence is there, and whether the writer's warp runs
+/// first.
 const SOURCE: &str = r#"
 #include <cuda/atomic>
 #define T (int)threadIdx.x

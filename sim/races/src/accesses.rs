@@ -209,9 +209,7 @@ impl State {
                 habits.polls.insert(access.site);
             }
             let warp = if self.reading.machine && order.acquire { block.alive(access.warp) } else { 0 };
-            for at in threads(access.warp, mask | warp) {
-                block.threads[at].acquire(this_block, &released, order.acquire);
-            }
+            block.acquire((access.warp, mask | warp), &released, order.acquire);
             // What is acquired is in the threads' clocks now.
             for part in released.into_iter().flatten().filter(|_| !order.acquire) {
                 met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));

@@ -20,7 +20,6 @@ mod logic;
 mod memory;
 mod operands;
 mod sections;
-mod shared_flags;
 mod special;
 mod tensor;
 mod translation;

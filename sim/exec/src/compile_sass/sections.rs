@@ -4,8 +4,8 @@ use device_code::image::cubin::SymbolKind;
 use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 
 use super::families::instruction;
+use super::memory::shared_flags;
 use super::operands::PREDS;
-use super::shared_flags;
 use super::translation::Translation;
 use crate::compile::function::Result;
 use crate::interface::CompileError;

@@ -4,8 +4,8 @@
 //! PTX says it of every access. Machine code has strong accesses with a scope; their orders are
 //! MEMBAR before a release and CCTL.IVALL behind an acquire (seen in what the assembler makes of
 //! `ld.acquire` and `st.release`). Within the block, and in shared memory, it says nothing: strong
-//! reads of a block's scope are taken to acquire, and so are loads of shared memory that are polled,
-//! where a store of shared memory may be a flag's.
+//! reads of a block's scope are taken to acquire, and so are loads of shared memory that are
+//! polled, where a store of shared memory may be a flag's.
 
 use sim_races::{Order, Scope, Strength};
 

@@ -19,7 +19,7 @@ const LOAD_SHARED: u16 = 0x984;
 const BRANCH: u16 = 0x947;
 
 /// The offsets in a section of loads that are polled.
-pub(super) fn polled(generation: Generation, code: &[u8]) -> Vec<u32> {
+pub(in crate::compile_sass) fn polled(generation: Generation, code: &[u8]) -> Vec<u32> {
     let words: Vec<u128> = code
         .chunks_exact(INST_BYTES as usize)
         .map(|word| u128::from_le_bytes(word.try_into().unwrap_or_default()))
