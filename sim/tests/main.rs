@@ -31,6 +31,7 @@ mod interp_programs;
 mod interp_ranges;
 mod interp_sass_float;
 mod interp_sass_matrix;
+mod interp_shared_flags;
 mod interp_sparse;
 mod interp_stuck;
 mod interp_tile_rows;

@@ -118,7 +118,7 @@ impl State {
             let strong = match access.strength {
                 Strength::Strong(_, scope) => Some(scope),
                 Strength::Volatile => Some(Scope::Device),
-                Strength::Plain => (access.kind == Kind::Atomic).then_some(Scope::Device),
+                Strength::Plain | Strength::Unsaid => (access.kind == Kind::Atomic).then_some(Scope::Device),
             };
             let writes = Side {
                 site: access.site,
@@ -176,15 +176,22 @@ impl State {
             (Strength::Plain, Kind::Read, Memory::Shared(_)) if self.has_objects => {
                 locations.get(&(memory, address & !7))
             }
+            (Strength::Volatile, Kind::Read, Memory::Shared(_)) if self.has_objects && self.reading.machine => {
+                locations.get(&(memory, address & !7))
+            }
             _ => None,
         };
         let polled = polled.filter(|location| location.object);
         let known = polled.or_else(|| locations.get(&place));
         let polls = polled.is_some();
+        let strength = if polls { Strength::Plain } else { access.strength };
+        let access = &WarpAccess { strength, ..*access };
         let strong = match access.strength {
             Strength::Plain if polls => Some((Order::BOTH, Scope::Block)),
             Strength::Plain if access.kind == Kind::Atomic => Some((Order::RELAXED, Scope::Device)),
-            Strength::Plain => None,
+            Strength::Plain | Strength::Unsaid => None,
+            // A load of shared memory that is polled, with or without a fence behind it.
+            Strength::Volatile if self.reading.machine => Some((Order { acquire: true, release: false }, Scope::Block)),
             Strength::Volatile => Some((Order::RELAXED, Scope::Device)),
             // A cluster of one block is the block.
             Strength::Strong(order, Scope::Cluster) if self.clusters.is_empty() => Some((order, Scope::Block)),
@@ -202,9 +209,7 @@ impl State {
                 habits.polls.insert(access.site);
             }
             let warp = if self.reading.machine && order.acquire { block.alive(access.warp) } else { 0 };
-            for at in threads(access.warp, mask | warp) {
-                block.threads[at].acquire(this_block, &released, order.acquire);
-            }
+            block.acquire((access.warp, mask | warp), &released, order.acquire);
             // What is acquired is in the threads' clocks now.
             for part in released.into_iter().flatten().filter(|_| !order.acquire) {
                 met = Some(met.map_or_else(|| part.clone(), |met| join(&met, &part)));
@@ -279,7 +284,8 @@ impl State {
                     return;
                 }
                 if self.reading.machine
-                    && (evidence.same_warp || shared.is_some() && (is_guess(before, &now) || evidence.mixed_size))
+                    && (evidence.same_warp
+                        || shared.is_some() && (is_guess(before, &now) || evidence.mixed_size || evidence.is_volatile))
                 {
                     inexact.unsaid += 1;
                     return;
@@ -338,9 +344,7 @@ impl State {
                                 add(at, before, pair, evidence);
                             } else if either_volatile {
                                 let evidence = group.evidence(before, pair);
-                                if !evidence.same_warp {
-                                    add(at, before, pair, Evidence { flag_like: true, ..evidence });
-                                }
+                                add(at, before, pair, Evidence { flag_like: true, ..evidence });
                             }
                         }
                         unordered
@@ -367,8 +371,12 @@ impl State {
                 history.push(kept);
             });
         }
-        if strong.is_some() || released {
+        if strong.is_some() || released || access.strength == Strength::Unsaid {
             self.publish(access, place, mask, strong);
+        }
+        if access.strength == Strength::Unsaid && !halves {
+            // What a fence before it has left; nothing without one.
+            self.publish(access, place, mask, Some((Order::RELAXED, Scope::Block)));
         }
     }
 

@@ -150,6 +150,26 @@ impl Known {
         self.0.is_empty()
     }
 
+    /// Whether it says all that another one says.
+    fn includes(&self, other: &Known) -> bool {
+        let mut spans = self.0.iter().peekable();
+        other.0.iter().all(|span| {
+            let mut next = span.first;
+            while spans.next_if(|of| (of.thread, of.last) < (span.thread, next)).is_some() {}
+            while let Some(of) = spans.peek() {
+                if of.thread != span.thread || of.first > next || of.epoch < span.epoch {
+                    return false;
+                }
+                if of.last >= span.last {
+                    return true;
+                }
+                next = of.last + 1;
+                spans.next();
+            }
+            false
+        })
+    }
+
     /// Everything that either of two knows.
     pub(crate) fn joined(&self, other: &Known) -> Known {
         let (a, b) = (&self.0, &other.0);
@@ -244,10 +264,10 @@ impl Known {
 
 /// The join of two shared clocks, without making one where either is enough.
 pub(crate) fn join(a: &Arc<Known>, b: &Arc<Known>) -> Arc<Known> {
-    if Arc::ptr_eq(a, b) || b.is_empty() {
+    if Arc::ptr_eq(a, b) || a.includes(b) {
         return a.clone();
     }
-    if a.is_empty() {
+    if b.includes(a) {
         return b.clone();
     }
     Arc::new(a.joined(b))
@@ -334,6 +354,10 @@ mod tests {
             }
             let both = sides[0].joined(&sides[1]);
             assert_eq!(both, sides[1].joined(&sides[0]));
+            for (side, other) in [(0, 1), (1, 0)] {
+                assert_eq!(sides[side].includes(&sides[other]), both == sides[side]);
+                assert!(both.includes(&sides[side]));
+            }
             for block in 0..8 {
                 for thread in 0..2 {
                     for epoch in 0..5 {

@@ -35,7 +35,8 @@ pub struct Reading {
     /// - Accesses to shared memory have no strength, and the assembler makes loops of a plain load
     ///   and a compare-and-swap of atomic operations that shared memory lacks. So a plain read
     ///   there and an atomic operation are not judged, nor are atomic operations of different
-    ///   sizes.
+    ///   sizes, nor is a load that is polled ([`Strength::Volatile`](crate::Strength::Volatile)),
+    ///   which acquires.
     pub machine: bool,
 }
 

@@ -49,6 +49,9 @@ pub enum Strength {
     Volatile,
     /// Strong.
     Strong(Order, Scope),
+    /// Machine code does not say: a store to shared memory, where some loads are polled. It is
+    /// plain towards others; where its thread has passed a fence, it may release.
+    Unsaid,
 }
 
 /// What an access does.

@@ -234,6 +234,26 @@ impl Block {
         }
     }
 
+    /// Lanes have met releases ([`Thread::acquire`]). Those of one past share what they know then.
+    pub(crate) fn acquire(&mut self, (warp, mask): (u32, u32), met: &[Option<Arc<Known>>; 3], at_once: bool) {
+        let number = self.number;
+        if !at_once {
+            threads(warp, mask).for_each(|at| self.threads[at].acquire(number, met, false));
+            return;
+        }
+        let all = join_all(met.iter().flatten());
+        let mut last: Option<[Arc<Known>; 2]> = None;
+        for at in threads(warp, mask) {
+            let thread = &mut self.threads[at];
+            let after = match last {
+                Some([before, after]) if Arc::ptr_eq(&before, &thread.known) => after,
+                _ => join(&thread.known, &all),
+            };
+            thread.floor = thread.floor.max(after.floor(number));
+            last = Some([std::mem::replace(&mut thread.known, after.clone()), after]);
+        }
+    }
+
     /// Threads that wait meet: each knows what any of them knew.
     fn meet(&mut self, members: &[usize], gone: &mut Vec<Snapshot>) {
         gone.extend(members.iter().map(|&at| self.snapshot(at)));

@@ -1,7 +1,7 @@
 //! Counters and flags: what strong accesses say of each other without an acquire, and `volatile`
 //! data that are neither.
 
-use sim_races::{Grade, Kind, Scope, Strength};
+use sim_races::{Grade, Kind, Memory, Scope, Strength};
 
 use crate::script::{GLOBAL, RELAXED, Script};
 use Grade::{Certain, Possible};
@@ -84,5 +84,68 @@ fn volatile_data_are_no_flags() {
         // It is raised already: the release says that it is a flag.
         assert_eq!(run(&[true, false], fences), if fences { None } else { Some(Possible) });
         assert_eq!(run(&[false, true], fences), Some(Possible), "nobody sees it");
+    }
+}
+
+/// In machine code shared memory has flags as well: a polled load (told as volatile) is one, and a
+/// store (told as unsaid) behind a fence releases. The flag itself is not judged, data without the
+/// fence are.
+#[test]
+fn polled_loads_of_shared_memory_acquire_in_machine_code() {
+    let run = |early: bool, fence: bool, polls: bool| {
+        let mut s = Script::of_machine_code(1, 64);
+        let shared = Memory::Shared(0);
+        let (writer, reader) = ((0, 0), (0, 32));
+        let poll = |s: &mut Script| {
+            let strength = if polls { Strength::Volatile } else { Strength::Plain };
+            s.access(reader, shared, 64, 4, Kind::Read, strength);
+        };
+        if early {
+            poll(&mut s);
+        }
+        s.access(writer, shared, 0, 4, Kind::Write, Strength::Unsaid);
+        if fence {
+            s.fence(writer, Scope::Block);
+        }
+        s.access(writer, shared, 64, 4, Kind::Write, Strength::Unsaid);
+        poll(&mut s);
+        s.access(reader, shared, 0, 4, Kind::Read, Strength::Plain);
+        (s.races().len(), s.surest().map(|race| race.0))
+    };
+    for early in [false, true] {
+        assert_eq!(run(early, true, true), (0, None), "early: {early}");
+        assert_eq!(run(early, false, true), (1, Some(Certain)), "no fence, early: {early}");
+        assert_eq!(run(early, true, false).1, Some(Certain), "nobody polls, early: {early}");
+    }
+    // A store without a fence of its own ends what was released there.
+    let mut s = Script::of_machine_code(1, 96);
+    let (shared, third) = (Memory::Shared(0), (0, 64));
+    s.access((0, 0), shared, 0, 4, Kind::Write, Strength::Unsaid);
+    s.fence((0, 0), Scope::Block);
+    s.access((0, 0), shared, 64, 4, Kind::Write, Strength::Unsaid);
+    s.access(third, shared, 64, 4, Kind::Write, Strength::Unsaid);
+    s.access((0, 32), shared, 64, 4, Kind::Read, Strength::Volatile);
+    s.access((0, 32), shared, 0, 4, Kind::Read, Strength::Plain);
+    let data = s.races().iter().filter(|race| race.address == 0).count();
+    assert_eq!(data, 1);
+}
+
+/// Warp-synchronous code with `volatile` in place of `__syncwarp()`: the model has no race, and
+/// nothing orders the lanes.
+#[test]
+fn volatile_in_place_of_a_barrier_of_the_warp_is_possible() {
+    let run = |volatile: bool, sync: bool| {
+        let mut s = Script::new(1, 32);
+        s.executing = Some(u32::MAX);
+        let strength = if volatile { Strength::Volatile } else { Strength::Plain };
+        s.access((0, 1), Memory::Shared(0), 64, 4, Kind::Write, strength);
+        if sync {
+            s.warp_sync(0, 0, u32::MAX);
+        }
+        s.access((0, 0), Memory::Shared(0), 64, 4, Kind::Read, strength);
+        s.surest().map(|race| race.0)
+    };
+    for volatile in [false, true] {
+        assert_eq!((run(volatile, false), run(volatile, true)), (Some(Possible), None), "volatile: {volatile}");
     }
 }

@@ -4,6 +4,7 @@ use device_code::image::cubin::SymbolKind;
 use device_code::sass::{INST_BYTES, MachineInst, Value, decode};
 
 use super::families::instruction;
+use super::memory::shared_flags;
 use super::operands::PREDS;
 use super::translation::Translation;
 use crate::compile::function::Result;
@@ -22,10 +23,14 @@ impl Translation<'_> {
     /// Compiles the kernel's section and those of device functions.
     pub(super) fn run(mut self) -> Result<Program> {
         let own = self.kernel.section;
-        self.compile_section(own)?;
         let functions: Vec<usize> = (0..self.module.sections.len())
             .filter(|&at| at != own && self.module.sections[at].executable && !self.has_kernel(at))
             .collect();
+        for section in std::iter::once(own).chain(functions.iter().copied()) {
+            let polled = shared_flags::polled(self.generation, self.module.data(section));
+            self.polled.extend(polled.into_iter().map(|pc| (section, pc)));
+        }
+        self.compile_section(own)?;
         for section in functions {
             let (code, jumps) = (self.program.code.len(), self.jumps.len());
             if let Err(error) = self.compile_section(section) {

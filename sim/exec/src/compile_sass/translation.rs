@@ -1,7 +1,7 @@
 //! One kernel's machine code while it is compiled: what the families of instructions share.
 //! `operands` and `sections` have its other methods.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use device_code::arch::Generation;
 use device_code::sass::MachineInst;
@@ -36,6 +36,8 @@ pub(crate) struct Translation<'m> {
     pub(super) registers: u32,
     pub(super) locations: HashMap<(String, u32, Option<u32>), u32>,
     pub(super) location: u32,
+    /// Loads of shared memory that are polled: section, byte offset.
+    pub(in crate::compile_sass) polled: HashSet<(usize, u32)>,
     /// Jumps whose targets are not compiled yet: instruction, section, byte offset.
     pub(super) jumps: Vec<(u32, usize, u32)>,
 }
@@ -71,6 +73,7 @@ impl<'m> Translation<'m> {
             registers: 0,
             locations: HashMap::new(),
             location: u32::MAX,
+            polled: HashSet::new(),
             jumps: Vec::new(),
         };
         new.banks().map_err(wrong)?;

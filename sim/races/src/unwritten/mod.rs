@@ -134,7 +134,7 @@ impl Unwritten {
             scope: match access.strength {
                 Strength::Strong(_, scope) => Some(scope),
                 Strength::Volatile => Some(Scope::Device),
-                Strength::Plain => None,
+                Strength::Plain | Strength::Unsaid => None,
             },
             asynchronous: copies,
             block: access.block,

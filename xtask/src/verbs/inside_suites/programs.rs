@@ -31,6 +31,9 @@ pub const HECBENCH: [(&str, Source); 3] = [
                 "src/cc-cuda",
                 "src/mis-cuda",
                 "src/sssp-cuda",
+                "src/sosfil-cuda",
+                "src/marchingCubes-cuda",
+                "src/rsmt-cuda",
             ],
         ),
     ),
@@ -56,7 +59,9 @@ pub fn run_scor(unpacked: &Path, row: &Row, limit: Duration) -> Result<Trial> {
 }
 
 /// Runs a program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
-/// file with a random graph of N vertices, `{roads:N}` the same as text with costs.
+/// file with a random graph of N vertices, `{roads:N}` the same as text with costs, `{nets:N}` one
+/// with N nets of pins. `-D...` is the compiler's, for sizes that the source has fixed, and so is
+/// `-G`, where the optimiser hides the race.
 pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, limit: Duration) -> Result<Trial> {
     let (name, at) = row.name.split_once('@').unwrap_or((&row.name, ""));
     let source = HECBENCH.iter().find(|(commit, _)| *commit == at).with_context(|| format!("no commit {at}"))?;
@@ -72,23 +77,61 @@ pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, li
     sources.sort();
     let include = |folder: &Path| format!("-I{}", folder.display());
     let (own, graphs) = (include(&folder), include(&root.join("src/mis-cuda")));
-    let options = ["-O2", "-lineinfo", "-std=c++17", &own, &graphs];
+    let is_compilers = |word: &&String| word.starts_with("-D") || *word == "-G";
+    let (defines, words): (Vec<&String>, Vec<&String>) = row.arguments.iter().partition(is_compilers);
+    let mut options = vec!["-O2", "-lineinfo", "-std=c++17", &own, &graphs];
+    options.extend(defines.into_iter().map(String::as_str));
     let program = trial::compile(name, &options, &sources.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let beside = program.parent().context("a program lies in a folder")?;
     let mut arguments = Vec::new();
-    for argument in &row.arguments {
+    for argument in words {
         let inner =
             argument.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).and_then(|inner| inner.split_once(':'));
-        let Some((kind, vertices)) = inner else {
+        let Some((kind, count)) = inner else {
             arguments.push(argument.clone());
             continue;
         };
-        let file = beside.join(format!("{kind}.{vertices}"));
-        let graph = Graph::random(vertices.parse()?);
-        std::fs::write(&file, if kind == "roads" { graph.as_text().into_bytes() } else { graph.as_words() })?;
+        let file = beside.join(format!("{kind}.{count}"));
+        let count = count.parse()?;
+        let content = match kind {
+            "roads" => Graph::random(count).as_text().into_bytes(),
+            "nets" => nets(count).into_bytes(),
+            _ => Graph::random(count).as_words(),
+        };
+        std::fs::write(&file, content)?;
         arguments.push(file.display().to_string());
     }
     trial::try_out(&program, &arguments, limit)
+}
+
+/// Numbers that look random, below a limit; the same in each run.
+fn numbers() -> impl FnMut(u32) -> u32 {
+    let mut state = 1u64;
+    move |below: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % u64::from(below.max(1))) as u32
+    }
+}
+
+/// Nets in the format of the routing contest of ISPD 2008: a grid of two layers, then for each net
+/// its name, number, pins and width, and the place of each pin.
+fn nets(count: u32) -> String {
+    let mut text = String::from("grid 100 100 2\n");
+    for head in ["vertical capacity", "horizontal capacity", "minimum width", "minimum spacing", "via spacing"] {
+        text.push_str(&format!("{head} 1 1\n"));
+    }
+    text.push_str(&format!("0 0 10 10\n\nnum net {count}\n"));
+    let mut number = numbers();
+    for net in 0..count {
+        // From two pins to 31.
+        let pins = 2 + net % 30;
+        text.push_str(&format!("n{net} {net} {pins} 1\n"));
+        for _ in 0..pins {
+            text.push_str(&format!("{} {} 1\n", number(1000), number(1000)));
+        }
+    }
+    text.push_str("0\n");
+    text
 }
 
 /// A graph without loops, the same for each number of vertices, each edge in both directions.
@@ -99,11 +142,7 @@ struct Graph {
 impl Graph {
     fn random(vertices: u32) -> Self {
         let mut neighbours = vec![Vec::new(); vertices as usize];
-        let mut state = 1u64;
-        let mut number = |below: u32| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % u64::from(below.max(1))) as u32
-        };
+        let mut number = numbers();
         for from in 0..vertices {
             for _ in 0..3 {
                 let to = number(vertices);
@@ -171,5 +210,18 @@ mod tests {
         assert_eq!(graph.as_words().len(), 4 * (2 + 97 + 2 * graph.edges() as usize));
         assert_eq!(graph.as_text().lines().count(), 1 + 96 + graph.edges() as usize);
         assert_eq!(graph.neighbours, Graph::random(96).neighbours);
+    }
+
+    #[test]
+    fn nets_have_as_many_pins_as_they_say() {
+        let text = nets(40);
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("num net")).skip(1);
+        for net in 0..40 {
+            let head: Vec<&str> = lines.next().expect("a net").split(' ').collect();
+            assert_eq!(head[0], format!("n{net}"));
+            let pins: usize = head[2].parse().expect("a number");
+            assert!((0..pins).all(|_| lines.next().is_some_and(|pin| pin.split(' ').count() == 3)));
+        }
+        assert_eq!(lines.collect::<Vec<_>>(), ["0"]);
     }
 }

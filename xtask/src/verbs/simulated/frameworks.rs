@@ -21,6 +21,9 @@ pub struct FrameworksArgs {
     /// Only fetch what they need
     #[arg(long)]
     fetch: bool,
+    /// Look for races inside kernels, too
+    #[arg(long)]
+    inside: bool,
 }
 
 /// Runs and prints.
@@ -41,7 +44,8 @@ pub fn run(args: &FrameworksArgs) -> Result<ExitCode> {
     let mut wrong = Vec::new();
     for (name, packages) in examples {
         for (twin, code) in TWINS {
-            let mut command = frameworks::command(name, packages, &[twin], &[]).map_err(|error| anyhow!(error))?;
+            let options = if args.inside { &["--inside"][..] } else { &[] };
+            let mut command = frameworks::command(name, packages, &[twin], options).map_err(|error| anyhow!(error))?;
             let (began, used) = (Instant::now(), processor_seconds());
             let ended = frameworks::ends(&mut command, name, code);
             let seconds = [began.elapsed().as_secs_f64(), processor_seconds() - used].map(|time| format!("{time:.1}"));

@@ -14,6 +14,9 @@ use crate::{command, workspace};
 /// `STREAMSAN_BIN` names a folder of binaries with `sim` in it.
 #[derive(clap::Args)]
 pub struct OperatorsArgs {
+    /// Look for races inside kernels, too
+    #[arg(long)]
+    inside: bool,
     /// Arguments of tests/frameworks/operators.py; `--help` behind `--` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -24,7 +27,7 @@ pub fn run(args: &OperatorsArgs) -> Result<ExitCode> {
     let binaries = workspace::binaries()?;
     let torch = torch_sim::environment()?;
     let mut command = command::clean(&binaries.join("streamsan"));
-    command.args(["run", "--sim", "--"]).arg(torch.join("bin/python"));
+    command.args(["run", "--sim"]).args(args.inside.then_some("--inside")).arg("--").arg(torch.join("bin/python"));
     command.arg(workspace::root().join("tests/frameworks/operators.py")).args(&args.arguments);
     let status = command.status().context("streamsan")?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

@@ -10,7 +10,7 @@ use crate::compile::function::Result;
 use crate::compile_sass::translation::Translation;
 use crate::exec::load_store::{GENERIC, GLOBAL, LOCAL, SHARED};
 use crate::exec::per_lane::{op1, op2, op2x};
-use crate::exec::told::strength::{PLAIN, RELAXED, of_system, strong};
+use crate::exec::told::strength::{PLAIN, RELAXED, UNSAID, VOLATILE, of_system, strong};
 use crate::operations::build::{self, Elements};
 use crate::program::{LaneTy, Sem, Slot};
 
@@ -153,7 +153,9 @@ fn load(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         under(&[wanted], t);
     }
     let place = address(i, &i.mem[0], t)?;
-    load_from(i, ty, place, strength_of(&i.mem[0]).unwrap_or(PLAIN), t)
+    let is_flag = place.2 == SHARED && t.polled.contains(&(t.section, t.pc));
+    let otherwise = if is_flag { VOLATILE } else { PLAIN };
+    load_from(i, ty, place, strength_of(&i.mem[0]).unwrap_or(otherwise), t)
 }
 
 fn load_from(
@@ -194,7 +196,8 @@ fn store(i: &MachineInst, ty: MemTy, t: &mut Translation<'_>) -> Result<()> {
         rows.push(t.raw_word(&i.src[0], word)?);
     }
     let Elements { one: value, all, count } = Elements::new(rows);
-    let strength = strength_of(&i.mem[0]).unwrap_or(PLAIN);
+    let otherwise = if space == SHARED && !t.polled.is_empty() { UNSAID } else { PLAIN };
+    let strength = strength_of(&i.mem[0]).unwrap_or(otherwise);
     t.emit(build::Store { ty: cell, address, value, all, offset, space, count, strength });
     Ok(())
 }

@@ -4,7 +4,8 @@
 //! PTX says it of every access. Machine code has strong accesses with a scope; their orders are
 //! MEMBAR before a release and CCTL.IVALL behind an acquire (seen in what the assembler makes of
 //! `ld.acquire` and `st.release`). Within the block, and in shared memory, it says nothing: strong
-//! reads of a block's scope are taken to acquire.
+//! reads of a block's scope are taken to acquire, and so are loads of shared memory that are
+//! polled, where a store of shared memory may be a flag's.
 
 use sim_races::{Order, Scope, Strength};
 
@@ -21,6 +22,9 @@ pub(crate) const COPY: u32 = 0x7fff_fffd;
 
 /// Plain, by a bulk operation through the proxy of tensor maps.
 pub(crate) const MAP: u32 = 0x7fff_fffc;
+
+/// A store to shared memory in machine code that has flags there: plain, or one of those.
+pub(crate) const UNSAID: u32 = 0x7fff_fffb;
 
 /// What strong ones begin with. Below are the scope in bits 0 and 1, and these bits.
 const STRONG: u32 = 0x7fff_ff00;
@@ -70,6 +74,7 @@ pub(crate) const COPIES_ARRIVE: u32 = coded(Order { acquire: false, release: tru
 pub(crate) fn meaning(strength: u32) -> Strength {
     match strength {
         VOLATILE => Strength::Volatile,
+        UNSAID => Strength::Unsaid,
         _ if is_strong(strength) => {
             let scope = Scope::ALL[(strength & 3).min(2) as usize];
             let order = Order { acquire: strength & ACQUIRE != 0, release: strength & RELEASE != 0 };
@@ -82,7 +87,7 @@ pub(crate) fn meaning(strength: u32) -> Strength {
 /// What it orders for others than its block.
 pub(crate) fn order(strength: u32) -> AccessOrder {
     match meaning(strength) {
-        Strength::Plain => AccessOrder::default(),
+        Strength::Plain | Strength::Unsaid => AccessOrder::default(),
         // PTX ISA, `ld.volatile`: the same as `ld.relaxed.sys`.
         Strength::Volatile => AccessOrder { strong: Some(Reach::System), ..AccessOrder::default() },
         Strength::Strong(Order { acquire, release }, scope) => {
@@ -97,7 +102,7 @@ pub(crate) fn order(strength: u32) -> AccessOrder {
 }
 
 fn is_strong(strength: u32) -> bool {
-    strength & !0xff == STRONG && strength < MAP
+    strength & !0xff == STRONG && strength < UNSAID
 }
 
 /// Whether other kernels see it as atomic.
@@ -133,6 +138,8 @@ mod tests {
             assert_eq!(super::order(code), AccessOrder::default());
             assert!(!reaches_kernels(code) && !is_of_object(code) && !is_of_copies(code) && !is_swap(code));
         }
+        assert_eq!(meaning(UNSAID), Strength::Unsaid);
+        assert!(!reaches_kernels(UNSAID) && !is_of_object(UNSAID) && !is_of_copies(UNSAID) && !is_swap(UNSAID));
         for scope in Scope::ALL {
             for bits in 0..4 {
                 let order = Order { acquire: bits & 1 != 0, release: bits & 2 != 0 };
