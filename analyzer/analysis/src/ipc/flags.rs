@@ -6,8 +6,8 @@
 //! so what only such a kernel could order is possible only. *Signal pads* of PyTorch's symmetric
 //! memory are the exception: of measured launches the words are known, one process sets a word and
 //! the one whose memory it is waits for it and clears it, so the signals of a word and the waits
-//! for it alternate, and the n-th wait is for the n-th signal. A kernel of PyTorch's that signals at
-//! its start and at its end counts once, as its partner does. *Values of streams*
+//! for it alternate, and the n-th wait is for the n-th signal. A kernel of PyTorch's that signals
+//! at its start and at its end counts once, as its partner does. *Values of streams*
 //! (`cuStreamWriteValue`, `cuStreamWaitValue`): a wait comes after the writes whose value ends it.
 //! Where several may have, it counts as behind all of them: that may hide a race and invents none.
 

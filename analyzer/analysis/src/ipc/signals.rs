@@ -12,9 +12,9 @@
 //! 4. its end is told,
 //! 5. the ends of the kernels are awaited whose signals it has got.
 //!
-//! What two such kernels access themselves counts as ordered. A signal that never comes, because its
-//! process is not checked or has failed, holds nothing back in the end ([`Exchange::next`]): what is
-//! behind the kernel that waits for it is possible.
+//! What two such kernels access themselves counts as ordered. A signal that never comes, because
+//! its process is not checked or has failed, holds nothing back in the end (`Exchange::next`): what
+//! is behind the kernel that waits for it is possible.
 
 use order::ClockSnapshot;
 use rustc_hash::FxHashSet;
