@@ -80,7 +80,7 @@ pub fn trials() -> Vec<Trial> {
     for code in ["machine", "ptx"] {
         trials.push(trial("frameworks", &format!("triton_hopper::{code}"), move || hopper(code)));
     }
-    for (mistake, code) in [("", 0), ("early", FOUND), ("reused", FOUND)] {
+    for (mistake, code) in [("", 0), ("early", FOUND), ("reused", FOUND), ("reduced", FOUND)] {
         let name = if mistake.is_empty() { "symmetric_memory" } else { mistake };
         trials.push(trial("frameworks", &format!("symmetric_memory::{name}"), move || symmetric(mistake, code)));
     }

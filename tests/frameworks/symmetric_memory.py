@@ -1,7 +1,8 @@
 """PyTorch's symmetric memory on two devices, a process each: buffers of peers, barriers and all-reduces. Argument: a mistake to make, or none.
 
 `early`: a rank reads the other's buffer before the barrier behind the
-fill. `reused`: a rank fills its buffer again before the barrier behind the reads."""
+fill. `reused`: a rank fills its buffer again before the barrier behind the reads. `reduced`: behind
+all-reduces and a barrier, a rank writes its buffer while the other one reads it."""
 import os
 import sys
 
@@ -35,9 +36,22 @@ def ranks(rank):
             mine.fill_(-1)  # writes too early
         handle.barrier(channel=1)
         assert MISTAKE or out[N - 1].item() == step + 1 - rank
+    for step in range(2 if MISTAKE in ("", "reduced") else 0):
+        mine.fill_(step + rank)
+        reduced = torch.ops.symm_mem.one_shot_all_reduce(mine, "sum", group)
+        torch.ops.symm_mem.two_shot_all_reduce_(mine, "sum", group)
+        assert MISTAKE or reduced[N - 1].item() == 2 * step + 1
+        handle.barrier(channel=1)
+        if MISTAKE and rank == 0:
+            mine.copy_(theirs)  # writes what the other one reads
+        else:
+            out.copy_(theirs)
+        handle.barrier(channel=0)
+        assert MISTAKE or out[N - 1].item() == 2 * step + 1
     if MISTAKE:
         torch.cuda.synchronize()
     else:
+        mine.fill_(2 + rank)
         reduced = torch.ops.symm_mem.one_shot_all_reduce(mine, "sum", group)
         assert reduced[N - 1].item() == 5.0
         handle.barrier(channel=0)

@@ -67,6 +67,26 @@ fn a_launch_of_a_graph_that_names_freed_memory_is_found() {
     assert_eq!((found, races, clean), (11, 1, 18), "{list}");
 }
 
+/// Graphs of public projects (candle, PyTorch) that outlived memory.
+#[test]
+fn graphs_of_public_projects_that_name_freed_memory_are_found() {
+    let program = build::cuda_program_if_possible("sim/public_graphs.cu", "static", &["-w", "-std=c++17"]);
+    let Some(program) = program else { return };
+    let list = run::end(&mut run::command(&program)).out;
+    for line in list.lines() {
+        let (case, expect) = line.split_once(' ').expect("a case");
+        let (report, ended) = report(&program, case);
+        assert_eq!(ended.out, "done\n", "{case}: {}", ended.err);
+        let findings = report["findings"].as_array().expect("findings");
+        let found: Vec<_> = findings.iter().map(|f| (f["kind"].as_str(), f["confidence"].as_str())).collect();
+        let want: Vec<_> = expect.split_whitespace().map(|grade| (Some("stale-graph-memory"), Some(grade))).collect();
+        assert_eq!(found, want, "{case}: {findings:#?}\n{}", ended.err);
+        assert_eq!(ended.code(), Some(if want.is_empty() { 0 } else { 66 }), "{case}: {}", ended.err);
+    }
+    assert_eq!(list.lines().filter(|line| line.ends_with("certain")).count(), 3, "{list}");
+    assert_eq!(list.lines().count(), 6, "{list}");
+}
+
 #[test]
 fn every_format_has_the_finding() {
     let Some(program) = compiled() else { return };

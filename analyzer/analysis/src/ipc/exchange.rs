@@ -5,22 +5,21 @@
 //! analysis at the end.
 
 use order::{AwaitedWord, ClockSnapshot};
-use report::words::{Established, FindingKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
-use crate::ipc::advice::advice;
-use crate::ipc::flags::{KernelWaits, PadWord, ValueEdge, WordValues};
-use crate::ipc::participant::{BASE, details, site_key};
-use crate::ipc::visibility::{CrossProcessOrder, PeerView, global, local, member_of};
+use crate::ipc::flags::{KernelWaits, PadWord, WordValues};
+use crate::ipc::participant::site_key;
+use crate::ipc::signals::Signals;
+use crate::ipc::visibility::{CrossProcessOrder, Edge, Finished, PeerView, global, local, member_of};
 use detect::confidence::{Confidence, Weakness};
-use detect::memory::{Access, AccessMap, AllocationId, Cause};
+use detect::memory::{Access, AccessMap, AllocationId};
 use detect::race::Race;
 use detect::state::names::TorchUse;
-use report::doubt::{self, Doubt};
-use report::model::{AllocationInfo, Finding, Outcome, Side, merge_finding};
+use report::doubt::Doubt;
+use report::model::{AllocationInfo, Outcome, Side, merge_finding};
 
 /// Maximum number of records remembered of one event: a waiting host asks for the one that was
 /// current when it began.
@@ -28,6 +27,9 @@ const RECORDS: usize = 16;
 
 /// Maximum number of findings between processes.
 const MAX_FINDINGS: usize = 1024;
+
+/// Maximum number of messages that are held back for signals.
+const MOST_HELD: usize = 1 << 18;
 
 /// Nanoseconds by which the comparison lags behind. Otherwise a thread that was interrupted between
 /// reading the clock and writing its op, or a process that is not known yet, would be too late. (On
@@ -55,8 +57,8 @@ pub(crate) enum Message {
     KernelWaits { epoch: Epoch, anywhere: bool },
     /// A stream writes a value (how wide, and which) to shared memory, behind what a clock covers.
     WritesValue { root: AllocationId, at: u64, value: (u8, u64), clock: ClockSnapshot },
-    /// A kernel of PyTorch's symmetric memory updates these words of signal pads.
-    Signals { words: Vec<(AllocationId, u64)>, epoch: Epoch, clock: ClockSnapshot },
+    /// What a kernel of PyTorch's symmetric memory does with words of signal pads.
+    Signals(Signals),
     /// The words are not known of a kernel that updates signal pads.
     SignalsUnknown,
     /// An op waits for a value in shared memory.
@@ -83,15 +85,19 @@ pub struct PeerProcess {
 }
 
 #[derive(Default)]
-struct Peer {
-    queue: VecDeque<(u64, Message)>,
+pub(super) struct Peer {
+    /// What it has sent: when, what, and whether that came too late.
+    pub(super) queue: VecDeque<(u64, Message, bool)>,
     reached: u64,
     ended: bool,
-    process: Option<PeerProcess>,
+    pub(super) process: Option<PeerProcess>,
     /// Its shared memory: the index of the object, and the shift to add to its offsets.
-    roots: FxHashMap<AllocationId, (usize, u64)>,
+    pub(super) roots: FxHashMap<AllocationId, (usize, u64)>,
     /// Its kernels that wait for flags.
-    waits: KernelWaits,
+    pub(super) waits: KernelWaits,
+    /// Its kernel that signals, and those of others that it waits for.
+    pub(super) signalling: Option<Epoch>,
+    pub(super) partners: Vec<(u32, Epoch)>,
     /// Accesses that came too late to be compared.
     late: u64,
     /// Memory whose owner is not checked.
@@ -100,13 +106,13 @@ struct Peer {
 
 /// Memory that processes share.
 #[derive(Default)]
-struct Object {
+pub(super) struct Object {
     map: AccessMap,
     /// Words of it that streams write values to, or wait for values in.
     values: FxHashMap<u64, WordValues>,
     /// Words of it that are signal pads.
-    pads: FxHashMap<u64, PadWord>,
-    owner: Option<(u32, AllocationId)>,
+    pub(super) pads: FxHashMap<u64, PadWord>,
+    pub(super) owner: Option<(u32, AllocationId)>,
     users: u32,
     /// Whether it lives as long as any process has it, not as long as its owner's allocation.
     outlives: bool,
@@ -115,13 +121,13 @@ struct Object {
 }
 
 /// A pair of call sites in two processes.
-struct Found {
-    race: Race,
-    object: usize,
-    owner: Option<(u32, AllocationId)>,
+pub(super) struct Found {
+    pub(super) race: Race,
+    pub(super) object: usize,
+    pub(super) owner: Option<(u32, AllocationId)>,
     /// A flag in memory may order the two.
-    by_flag: bool,
-    count: u64,
+    pub(super) by_flag: bool,
+    pub(super) count: u64,
 }
 
 /// Records of one event, oldest first: when, by which process, and what they cover.
@@ -130,16 +136,16 @@ type Records = VecDeque<(u64, u32, ClockSnapshot)>;
 /// All processes of a run, their messages and their findings. See the module.
 pub(crate) struct Exchange {
     live: bool,
-    peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer>,
     /// Everything up to this time has been compared.
     merged: u64,
     queued: usize,
     keys: FxHashMap<Arc<[u8]>, (usize, u64)>,
-    objects: Vec<Object>,
+    pub(super) objects: Vec<Object>,
     events: FxHashMap<Arc<[u8]>, Records>,
-    order: CrossProcessOrder,
+    pub(super) order: CrossProcessOrder,
     /// Signals were missed, so those that follow can not be counted.
-    signals_missed: bool,
+    pub(super) signals_missed: bool,
     found: Vec<Found>,
 }
 
@@ -165,8 +171,9 @@ impl Exchange {
     }
 
     pub(crate) fn send(&mut self, member: u32, time: u64, message: Message) {
+        let is_late = time < self.merged;
         let peer = &mut self.peers[member as usize];
-        peer.queue.push_back((time, message));
+        peer.queue.push_back((time, message, is_late));
         peer.reached = peer.reached.max(time.saturating_sub(1));
         self.queued += 1;
         if self.queued.is_multiple_of(1024) {
@@ -200,15 +207,9 @@ impl Exchange {
     }
 
     fn compare(&mut self, upto: u64) {
-        loop {
-            let first = |(i, p): (usize, &Peer)| p.queue.front().map(|(time, _)| (*time, i));
-            let Some((time, member)) = self.peers.iter().enumerate().filter_map(first).min() else { break };
-            if time > upto {
-                break;
-            }
-            let Some((_, message)) = self.peers[member].queue.pop_front() else { break };
+        while let Some(member) = self.next(upto) {
+            let Some((time, message, is_late)) = self.peers[member].queue.pop_front() else { break };
             self.queued -= 1;
-            let is_late = time < self.merged;
             self.merged = self.merged.max(time);
             self.take(member as u32, time, message, is_late);
         }
@@ -217,6 +218,16 @@ impl Exchange {
         }
         let objects = &self.objects;
         self.order.sweep(|| objects.iter().flat_map(|o| o.map.iter().map(|a| a.epoch)).collect::<FxHashSet<_>>());
+    }
+
+    /// The process whose message is the next one: the earliest of those that wait for no signal.
+    fn next(&self, upto: u64) -> Option<usize> {
+        let first = |(i, p): (usize, &Peer)| p.queue.front().map(|(time, ..)| (*time, i));
+        let first = self.peers.iter().enumerate().filter_map(first).filter(|(time, _)| *time <= upto);
+        let free = first.clone().filter(|(_, member)| !self.is_blocked(*member)).min();
+        // A signal that never comes holds nothing back for good.
+        let is_last = upto == u64::MAX || self.queued > MOST_HELD;
+        free.or_else(|| first.min().filter(|_| is_last)).map(|(_, member)| member)
     }
 
     fn take(&mut self, member: u32, time: u64, message: Message, is_late: bool) {
@@ -238,7 +249,8 @@ impl Exchange {
             }
             Message::Wait { key, epoch } => {
                 if let Some((_, from, clock)) = self.events.get(&key).and_then(VecDeque::back) {
-                    self.order.link(*from, clock, member, epoch);
+                    let from = Finished { process: *from, clock: clock.clone(), op: None };
+                    self.order.link(Edge { from, to: member, epoch });
                 }
             }
             Message::HostWaited { key, began } => {
@@ -254,14 +266,15 @@ impl Exchange {
             }
             Message::KernelWaits { epoch, anywhere } => self.peers[member as usize].waits.note(epoch, anywhere),
             Message::WritesValue { root, at, value, clock } => {
-                let edges = self.word(member, root, at).map(|word| word.write(member, value, clock));
-                self.link_values(edges);
+                let by = Finished { process: member, clock, op: None };
+                let edges = self.word(member, root, at).map(|word| word.write(by, value));
+                edges.into_iter().flatten().for_each(|edge| self.order.link(edge));
             }
-            Message::Signals { words, epoch, clock } => self.signals(member, &words, epoch, &clock),
+            Message::Signals(signals) => self.signals(member, signals),
             Message::SignalsUnknown => self.signals_missed = true,
             Message::WaitsForValue { root, at, word, epoch } => {
                 let edges = self.word(member, root, at).map(|values| values.wait(member, word, epoch));
-                self.link_values(edges);
+                edges.into_iter().flatten().for_each(|edge| self.order.link(edge));
             }
             Message::End => self.order.ended(member),
         }
@@ -271,37 +284,6 @@ impl Exchange {
     fn word(&mut self, member: u32, root: AllocationId, at: u64) -> Option<&mut WordValues> {
         let (object, shift) = *self.peers[member as usize].roots.get(&root)?;
         Some(self.objects[object].values.entry(at.wrapping_add(shift)).or_default())
-    }
-
-    /// A kernel sets the words of the pads of others, and waits for those of its own.
-    fn signals(&mut self, member: u32, words: &[(AllocationId, u64)], epoch: Epoch, clock: &ClockSnapshot) {
-        let of = |(root, at): &(AllocationId, u64)| {
-            let (object, shift) = *self.peers[member as usize].roots.get(root)?;
-            let (owner, _) = self.objects[object].owner?;
-            Some((object, at.wrapping_add(shift), owner == member))
-        };
-        // Of a pad whose owner is not known, neither is who waits.
-        let known = words.iter().map(of).collect::<Option<Vec<_>>>().filter(|_| !self.signals_missed);
-        let Some(known) = known else {
-            self.signals_missed = true;
-            return;
-        };
-        let own = known.iter().filter(|(.., is_own)| *is_own).count();
-        self.peers[member as usize].waits.waits_for_signals(epoch, own);
-        for (object, at, is_own) in known {
-            let word = self.objects[object].pads.entry(at).or_default();
-            let met = if is_own { word.wait(member, epoch) } else { word.signal(member, clock.clone()) };
-            if let Some(edge) = met {
-                self.peers[edge.to as usize].waits.sent(edge.epoch);
-                self.link_values(Some(vec![edge]));
-            }
-        }
-    }
-
-    fn link_values(&mut self, edges: Option<Vec<ValueEdge>>) {
-        for edge in edges.into_iter().flatten() {
-            self.order.link(edge.from, &edge.clock, edge.to, edge.epoch);
-        }
     }
 
     fn memory(&mut self, member: u32, root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool) {
@@ -362,10 +344,11 @@ impl Exchange {
         if is_held {
             open_until = u64::MAX;
         }
+        let own = access.epoch;
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };
         let object = &mut self.objects[at];
         let (mut races, compares) = (Vec::new(), clock.is_some());
-        let view = PeerView { member, clock, known: &self.order };
+        let view = PeerView { member, own, clock, known: &self.order };
         object.map.add(&access, &view, &mut |earlier: &Access, _| {
             if compares && member_of(earlier) != member {
                 let race = Race::judge(earlier, &access, false);
@@ -436,65 +419,5 @@ impl Exchange {
         for outcome in outcomes {
             report::fingerprint::number(&mut outcome.findings);
         }
-    }
-
-    fn elaborate(&self, found: &Found) -> Option<Finding> {
-        let (previous, why_previous) = self.side(&found.race.previous)?;
-        let (access, why_access) = self.side(&found.race.access)?;
-        let process = |access: &Access| self.peers[member_of(access) as usize].process.as_ref();
-        let (earlier, later) = (process(&found.race.previous)?, process(&found.race.access)?);
-        let allocation = self.allocation(found);
-        let (a, p) = (&found.race.access.extent, &found.race.previous.extent);
-        let from = a.start.max(p.start);
-        let to = a.end.min(p.end).max(from);
-        let kernel = |s: &Side| s.kernel.is_some();
-        let (hazard, confidence) = (found.race.hazard, found.race.confidence);
-        let synchronisation = advice(&previous, &access, (earlier, later), hazard, found.by_flag);
-        let mut finding = Finding {
-            weakness: found.race.weakness,
-            established: if kernel(&access) || kernel(&previous) { Established::Code } else { Established::Call },
-            doubts: doubt::between(confidence, [why_access, why_previous], found.by_flag),
-            count: found.count,
-            pid: later.pid,
-            origin: later.name.clone(),
-            allocation,
-            from: from.wrapping_sub(BASE),
-            to: to.wrapping_sub(BASE),
-            ..Finding::new(FindingKind::Race, hazard, confidence, [access, previous], synchronisation)
-        };
-        finding.identity = report::fingerprint::identity(&finding);
-        Some(finding)
-    }
-
-    /// The memory as described by its owner, otherwise by a process that has opened it.
-    fn allocation(&self, found: &Found) -> Option<AllocationInfo> {
-        let of = |member: u32, root: AllocationId| {
-            let process = self.peers.get(member as usize)?.process.as_ref()?;
-            process.memory.iter().find(|(id, _)| *id == root).map(|(_, memory)| memory.clone())
-        };
-        let owner = found.owner.and_then(|(member, root)| of(member, root));
-        owner.or_else(|| {
-            let users = self.peers.iter().enumerate();
-            let mut roots = users.flat_map(|(i, p)| p.roots.iter().map(move |(root, at)| (i as u32, *root, at.0)));
-            roots.find(|(.., object)| *object == found.object).and_then(|(member, root, _)| of(member, root))
-        })
-    }
-
-    /// The process's own description of this access.
-    fn side(&self, access: &Access) -> Option<(Side, Option<Doubt>)> {
-        let process = self.peers[member_of(access) as usize].process.as_ref()?;
-        let key = site_key(access);
-        let of_site = || process.sites.iter().filter(|(sample, ..)| site_key(sample) == key);
-        let alike = of_site().find(|(sample, ..)| details(sample) == details(access));
-        let (_, side, doubt) = alike.or_else(|| of_site().next())?;
-        let (mut side, doubt) = (side.clone(), doubt.clone());
-        report::elaborate::describe_bytes(&mut side, access, BASE);
-        let of = format!(" of {}", process.name);
-        if access.site.cause != Cause::Free || !access.site.stream.is_none() {
-            side.stream.long.push_str(&of);
-            side.stream.name.push_str(&of);
-        }
-        side.process = Some(process.pid);
-        Some((side, doubt))
     }
 }

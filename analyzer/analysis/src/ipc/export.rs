@@ -10,7 +10,7 @@ use super::Member;
 use super::exchange::PeerProcess;
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
-use detect::memory::Access;
+use detect::memory::{Access, AllocationId};
 use report::words::DoubtSide;
 
 /// Reports an op that was just applied to the order and to memory.
@@ -27,17 +27,21 @@ pub(crate) fn export(member: Option<&mut Member>, state: &mut ProcessState, op: 
     if let Op::SharedMemory { ptr, key } = *op {
         tell_memory(member, state, ptr, key);
     }
+    let words = state.pad_words.take().map(|words| placed(state, &words));
+    let signals = words.is_some_and(|words| member.signals(words.as_deref(), epoch, state.ordering.kept_start()));
     if let Some(touched) = state.memory.take_shared() {
         let clock = state.ordering.kept_start();
         for (root, access) in touched.iter().filter(|_| !state.paused) {
             member.access(*root, access, Some(clock.clone()));
         }
     }
+    if signals {
+        member.signals_end();
+    }
     for root in state.memory.take_shared_ends() {
         member.free(root);
     }
     tell_values(member, state, op, epoch);
-    tell_signals(member, state, epoch);
     // After its accesses, because records in a graph stand for its whole launch.
     let recorded = match *op {
         Op::GraphLaunch { .. } => member.events(),
@@ -111,14 +115,11 @@ fn tell_values(member: &mut Member, state: &mut ProcessState, op: &Op<'_>, epoch
     }
 }
 
-/// Words of signal pads that a kernel has updated.
-fn tell_signals(member: &mut Member, state: &mut ProcessState, epoch: Epoch) {
-    let Some(words) = state.pad_words.take() else { return };
+/// The words of signal pads that a kernel has updated, with their memory. `None`: they are not
+/// known.
+fn placed(state: &ProcessState, words: &[u64]) -> Option<Vec<(AllocationId, u64)>> {
     let placed = words.iter().map(|address| Some((state.memory.shared_root(*address)?, *address)));
-    match placed.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty()) {
-        Some(words) => member.signals(&words, epoch, state.ordering.kept_start()),
-        None => member.signals_unknown(),
-    }
+    placed.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty())
 }
 
 fn tell_memory(member: &mut Member, state: &mut ProcessState, ptr: u64, key: &[u8]) {

@@ -6,7 +6,8 @@
 //! so what only such a kernel could order is possible only. *Signal pads* of PyTorch's symmetric
 //! memory are the exception: of measured launches the words are known, one process sets a word and
 //! the one whose memory it is waits for it and clears it, so the signals of a word and the waits
-//! for it alternate, and the n-th wait is for the n-th signal. *Values of streams*
+//! for it alternate, and the n-th wait is for the n-th signal. A kernel of PyTorch's that signals
+//! at its start and at its end counts once, as its partner does. *Values of streams*
 //! (`cuStreamWriteValue`, `cuStreamWaitValue`): a wait comes after the writes whose value ends it.
 //! Where several may have, it counts as behind all of them: that may hide a race and invents none.
 
@@ -16,6 +17,7 @@ use order::{AwaitedWord, ClockSnapshot};
 use rustc_hash::FxHashMap;
 use trace::{Epoch, TimelineId};
 
+use super::visibility::{Edge, Finished};
 use detect::memory::{Access, Lock};
 
 /// Kernels that wait, remembered of each timeline.
@@ -23,6 +25,9 @@ const MOST_KERNELS: usize = 16;
 
 /// Writes, and open waits, remembered of each word.
 const MOST_VALUES: usize = 64;
+
+/// Signals of one word without a wait, or waits without a signal.
+const MOST_SIGNALS: usize = 1 << 14;
 
 #[derive(Debug)]
 struct KernelWait {
@@ -77,14 +82,14 @@ impl KernelWaits {
     /// behind none. `epoch`: the process's own. `clock`: that of the access, if it is known.
     pub(crate) fn open_until(&self, access: &Access, epoch: Epoch, clock: Option<&ClockSnapshot>) -> u64 {
         let behind = |wait: &&KernelWait| {
+            // What all the senders are behind is in order, and nothing else is.
+            if wait.unsent == Some(0) {
+                return false;
+            }
             if wait.epoch == epoch {
                 // What of a graph's launch comes after which of its kernels is not told here.
                 let awaits = access.exclusion.lock.is_some_and(Lock::awaits);
                 return wait.anywhere || awaits || access.site.node != 0;
-            }
-            // What all the senders are behind is in order, and nothing else is.
-            if wait.unsent == Some(0) {
-                return false;
             }
             let own = wait.epoch.timeline == epoch.timeline && wait.epoch.time < epoch.time;
             own || clock.is_some_and(|clock| clock.clock().covers(wait.epoch))
@@ -96,46 +101,47 @@ impl KernelWaits {
 /// The signals of one word of a pad, and the waits for them, that have no partner yet.
 #[derive(Debug, Default)]
 pub(crate) struct PadWord {
-    signals: VecDeque<(u32, ClockSnapshot)>,
+    signals: VecDeque<Finished>,
     waits: VecDeque<(u32, Epoch)>,
 }
 
 impl PadWord {
-    /// A kernel of a process sets the word, behind what this clock covers.
-    pub(crate) fn signal(&mut self, by: u32, clock: ClockSnapshot) -> Option<ValueEdge> {
-        push(&mut self.signals, (by, clock));
+    /// A kernel of a process sets the word.
+    pub(crate) fn signal(&mut self, by: Finished) -> Option<Edge> {
+        self.signals.push_back(by);
         self.meet()
     }
 
     /// A kernel of the process whose pad it is waits for the word.
-    pub(crate) fn wait(&mut self, by: u32, epoch: Epoch) -> Option<ValueEdge> {
-        push(&mut self.waits, (by, epoch));
+    pub(crate) fn wait(&mut self, by: u32, epoch: Epoch) -> Option<Edge> {
+        self.waits.push_back((by, epoch));
         self.meet()
     }
 
-    fn meet(&mut self) -> Option<ValueEdge> {
+    /// Whether a signal is there for the next wait.
+    pub(crate) fn has_signal(&self) -> bool {
+        !self.signals.is_empty()
+    }
+
+    /// Whether there are too many without a partner to go on counting.
+    pub(crate) fn is_full(&self) -> bool {
+        self.signals.len().max(self.waits.len()) >= MOST_SIGNALS
+    }
+
+    fn meet(&mut self) -> Option<Edge> {
         if self.signals.is_empty() || self.waits.is_empty() {
             return None;
         }
-        let ((from, clock), (to, epoch)) = (self.signals.pop_front()?, self.waits.pop_front()?);
-        Some(ValueEdge { from, clock, to, epoch })
+        let (from, (to, epoch)) = (self.signals.pop_front()?, self.waits.pop_front()?);
+        Some(Edge { from, to, epoch })
     }
 }
 
 #[derive(Debug)]
 struct Written {
-    by: u32,
     width: u8,
     value: u64,
-    clock: ClockSnapshot,
-}
-
-/// An edge from what a clock of one process covers to an op of another one.
-pub(crate) struct ValueEdge {
-    pub(crate) from: u32,
-    pub(crate) clock: ClockSnapshot,
-    pub(crate) to: u32,
-    pub(crate) epoch: Epoch,
+    by: Finished,
 }
 
 /// The values of one word that streams write and wait for.
@@ -146,23 +152,22 @@ pub(crate) struct WordValues {
 }
 
 impl WordValues {
-    /// A stream of a process writes a value behind what this clock covers: which waits it ends.
-    pub(crate) fn write(&mut self, by: u32, (width, value): (u8, u64), clock: ClockSnapshot) -> Vec<ValueEdge> {
+    /// A stream writes a value behind what has finished there: which waits it ends.
+    pub(crate) fn write(&mut self, by: Finished, (width, value): (u8, u64)) -> Vec<Edge> {
         let ends = |(_, _, word): &(u32, Epoch, AwaitedWord)| word.width() == width && word.is_met_by(value);
         let (ended, open) = std::mem::take(&mut self.open).into_iter().partition(ends);
         self.open = open;
         let ended: VecDeque<(u32, Epoch, AwaitedWord)> = ended;
-        let edge = |(to, epoch, _)| ValueEdge { from: by, clock: clock.clone(), to, epoch };
-        let edges = ended.into_iter().map(edge).collect();
-        push(&mut self.written, Written { by, width, value, clock });
+        let edges = ended.into_iter().map(|(to, epoch, _)| Edge { from: by.clone(), to, epoch }).collect();
+        push(&mut self.written, Written { width, value, by });
         edges
     }
 
     /// A stream of a process waits: behind which writes it comes.
-    pub(crate) fn wait(&mut self, by: u32, word: AwaitedWord, epoch: Epoch) -> Vec<ValueEdge> {
+    pub(crate) fn wait(&mut self, by: u32, word: AwaitedWord, epoch: Epoch) -> Vec<Edge> {
         let ends = |w: &&Written| w.width == word.width() && word.is_met_by(w.value);
-        let edge = |w: &Written| ValueEdge { from: w.by, clock: w.clock.clone(), to: by, epoch };
-        let edges: Vec<ValueEdge> = self.written.iter().filter(ends).map(edge).collect();
+        let edge = |w: &Written| Edge { from: w.by.clone(), to: by, epoch };
+        let edges: Vec<Edge> = self.written.iter().filter(ends).map(edge).collect();
         // A value of an earlier round may still be there, and a later one come to be waited for.
         push(&mut self.open, (by, epoch, word));
         edges

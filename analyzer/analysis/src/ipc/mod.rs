@@ -7,7 +7,8 @@
 //!
 //! The files in the order of use: `participant` is a process's end of the channel, `exchange`
 //! collects and compares the messages of all processes, `visibility` is the order between
-//! processes, `flags` what waits for flags in memory, and `advice` the words of a finding.
+//! processes, `flags` what waits for flags in memory, `signals` whose messages wait for those of
+//! others, `describe` makes findings of pairs, and `advice` has their words.
 //! `participant` and `exchange` know each other: one sends into the other, and a finding asks for
 //! the call sites that the participant has named.
 //!
@@ -49,13 +50,16 @@
 //!
 //! Each process is analysed by a thread of its own, at its own pace. Their messages are kept until
 //! all of them have passed the message's time. An idle process has passed the time at which its
-//! ring was last found empty. Recorded traces are compared when all of them have been read.
+//! ring was last found empty. Recorded traces are compared when all of them have been read. A
+//! process that waits for a signal of another one is taken further when that signal is known.
 
 pub(crate) mod advice;
+mod describe;
 pub(crate) mod exchange;
 pub(crate) mod export;
 pub(crate) mod flags;
 pub(crate) mod participant;
+mod signals;
 pub(crate) mod visibility;
 
 pub use crate::ipc::exchange::PeerProcess;

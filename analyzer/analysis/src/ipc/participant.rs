@@ -10,6 +10,7 @@ use trace::{Epoch, EventId, SyncId};
 
 use super::lock;
 use crate::ipc::exchange::{Exchange, Message, PeerProcess};
+use crate::ipc::signals::{Signals, Words};
 use detect::memory::{Access, AllocationId, Exclusion, Lock};
 
 /// Offsets in shared memory count from here, so that bytes below the exported address have an
@@ -215,18 +216,36 @@ impl Member {
         self.memory.get(&root).map(|base| BASE.wrapping_add(address.wrapping_sub(*base)))
     }
 
-    /// A kernel of PyTorch's symmetric memory updates these words of signal pads.
-    pub(crate) fn signals(&mut self, words: &[(AllocationId, u64)], epoch: Epoch, clock: ClockSnapshot) {
-        let placed = words.iter().map(|(root, address)| Some((*root, self.place(*root, *address)?)));
-        match placed.collect() {
-            Some(words) => self.send(Message::Signals { words, epoch, clock }),
-            None => self.signals_unknown(),
-        }
+    /// Places in shared memory, as other processes count. `None`: one of them is not known there.
+    fn places(&self, words: &[(AllocationId, u64)]) -> Option<Words> {
+        words.iter().map(|(root, address)| Some((*root, self.place(*root, *address)?))).collect()
     }
 
-    /// A kernel updates words of signal pads, and which is not known.
-    pub(crate) fn signals_unknown(&mut self) {
-        self.send(Message::SignalsUnknown);
+    /// A kernel of PyTorch's symmetric memory is launched, and its accesses are told next. It
+    /// updates these words of signal pads; `None`: which they are is not known. Answers whether
+    /// that counts.
+    pub(crate) fn signals(
+        &mut self,
+        words: Option<&[(AllocationId, u64)]>,
+        epoch: Epoch,
+        clock: ClockSnapshot,
+    ) -> bool {
+        let words = words.and_then(|words| self.places(words));
+        let is_known = words.is_some();
+        match words {
+            Some(words) => {
+                self.send(Message::Signals(Signals::Sets { words: words.clone(), epoch, clock }));
+                self.send(Message::Signals(Signals::Awaits { words, epoch }));
+            }
+            None => self.send(Message::SignalsUnknown),
+        }
+        is_known
+    }
+
+    /// The accesses of that kernel have been told.
+    pub(crate) fn signals_end(&mut self) {
+        self.send(Message::Signals(Signals::Ends));
+        self.send(Message::Signals(Signals::AwaitsEnds));
     }
 
     /// A stream writes a value (how wide, and which) to shared memory.

@@ -6,6 +6,7 @@
 use order::ClockSnapshot;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use trace::{Epoch, TimelineId};
 
 use detect::memory::Access;
@@ -37,6 +38,24 @@ pub(crate) fn member_of(access: &Access) -> u32 {
 /// comes after it.
 type After = SmallVec<[(u32, Epoch); 2]>;
 
+/// What has finished when something comes after an op of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    pub(crate) process: u32,
+    /// All that this clock covers.
+    pub(crate) clock: ClockSnapshot,
+    /// And this op itself.
+    pub(crate) op: Option<Epoch>,
+}
+
+/// An edge from there to an op of another process.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: Finished,
+    pub(crate) to: u32,
+    pub(crate) epoch: Epoch,
+}
+
 /// An access in flight.
 #[derive(Default)]
 struct Pending {
@@ -47,10 +66,15 @@ struct Pending {
     held: bool,
 }
 
+/// Edges from ops whose accesses may follow, remembered.
+const MOST_EDGES: usize = 64;
+
 /// Accesses in flight.
 #[derive(Default)]
 pub(crate) struct CrossProcessOrder {
     pending: FxHashMap<Epoch, Pending>,
+    /// The latest edges from ops themselves.
+    from_ops: VecDeque<Edge>,
     sweep_at: usize,
 }
 
@@ -59,6 +83,10 @@ impl CrossProcessOrder {
     pub(crate) fn begin(&mut self, epoch: Epoch, began: u64, held: bool) {
         let pending = self.pending.entry(epoch).or_insert_with(|| Pending { began, ..Pending::default() });
         pending.held |= held;
+        // Two kernels that signal to each other have both their edges before their accesses.
+        let (home, own) = local(epoch);
+        let of_op = |edge: &&Edge| edge.from.process == home && edge.from.op == Some(own);
+        self.from_ops.iter().filter(of_op).for_each(|edge| edge.apply(epoch, &mut pending.after));
     }
 
     /// Whether an access in flight was submitted before a time.
@@ -82,17 +110,14 @@ impl CrossProcessOrder {
         self.pending.retain(|epoch, _| local(*epoch).0 != member);
     }
 
-    /// Everything that the clock of one process covers has finished when this op of another starts.
-    pub(crate) fn link(&mut self, from: u32, clock: &ClockSnapshot, to: u32, waits: Epoch) {
-        for (epoch, Pending { after, .. }) in &mut self.pending {
-            if !reaches(*epoch, after, from, clock) {
-                continue;
+    /// What has finished at one op has finished when an op of another process starts.
+    pub(crate) fn link(&mut self, edge: Edge) {
+        self.pending.iter_mut().for_each(|(epoch, pending)| edge.apply(*epoch, &mut pending.after));
+        if edge.from.op.is_some() {
+            if self.from_ops.len() >= MOST_EDGES {
+                self.from_ops.pop_front();
             }
-            match after.iter_mut().find(|(m, at)| *m == to && at.timeline == waits.timeline) {
-                // The earlier of two epochs on one timeline says more.
-                Some((_, at)) => at.time = at.time.min(waits.time),
-                None => after.push((to, waits)),
-            }
+            self.from_ops.push_back(edge);
         }
     }
 
@@ -102,6 +127,23 @@ impl CrossProcessOrder {
             let held = held();
             self.pending.retain(|epoch, _| held.contains(epoch));
             self.sweep_at = self.pending.len() * 2;
+        }
+    }
+}
+
+impl Edge {
+    /// Notes of an access that has finished at the edge's start that it has at its end.
+    fn apply(&self, epoch: Epoch, after: &mut After) {
+        let (Finished { process, clock, op }, (home, own)) = (&self.from, local(epoch));
+        let is_op =
+            *op == Some(own) && home == *process || after.iter().any(|at| Some(*at) == op.map(|op| (*process, op)));
+        if !is_op && !reaches(epoch, after, *process, clock) {
+            return;
+        }
+        match after.iter_mut().find(|(m, at)| *m == self.to && at.timeline == self.epoch.timeline) {
+            // The earlier of two epochs on one timeline says more.
+            Some((_, at)) => at.time = at.time.min(self.epoch.time),
+            None => after.push((self.to, self.epoch)),
         }
     }
 }
@@ -117,6 +159,8 @@ fn reaches(epoch: Epoch, after: &After, member: u32, clock: &ClockSnapshot) -> b
 /// finished before it.
 pub(crate) struct PeerView<'a> {
     pub(crate) member: u32,
+    /// The op that makes the access, as its process counts: it comes after what it waits for.
+    pub(crate) own: Epoch,
     pub(crate) clock: Option<&'a ClockSnapshot>,
     pub(crate) known: &'a CrossProcessOrder,
 }
@@ -126,6 +170,7 @@ impl Clocks for PeerView<'_> {
         let Some(Pending { after, .. }) = self.known.pending.get(&earlier) else { return Ordered::Yes };
         match self.clock {
             Some(clock) if reaches(earlier, after, self.member, clock) => Ordered::Yes,
+            Some(_) if after.contains(&(self.member, self.own)) => Ordered::Yes,
             _ => Ordered::No,
         }
     }

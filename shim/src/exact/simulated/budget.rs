@@ -6,9 +6,12 @@
 //!
 //! All measured launches together may run for [`FREE`] and a share of the time since the start, so
 //! a short run is measured from end to end. The first launches of each kernel and shape, and then
-//! those that findings rest on, may use all of it; others only half, which leaves them room. What
-//! is not measured has no cost: it ends like a launch whose bytes were lost, and the analyzer
-//! counts it.
+//! those that findings rest on, may use all of it; others only half, which leaves them room.
+//! Kernels that signal to other processes by PyTorch's signal pads are all measured: the words that
+//! each of them updates say which launch of the other process it waits for, and one that is missing
+//! would leave all that follow unknown. They take nothing from the budget, because most of their
+//! time they wait. What is not measured has no cost: it ends like a launch whose bytes were lost,
+//! and the analyzer counts it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
@@ -37,6 +40,10 @@ const CLASSES: usize = 1 << 16;
 /// and to interpret it takes a hundred times as long as what they compute.
 pub(super) const STAND_IN: &[u8] = b"streamsan_";
 
+/// Parts of the names of kernels that use PyTorch's signal pads: their namespace and their file,
+/// `c10d::symmetric_memory` and `CUDASymmetricMemoryOps.cu`.
+const OF_SIGNAL_PADS: [&[u8]; 2] = [b"c10d16symmetric_memory", b"CUDASymmetricMemory"];
+
 /// What it is worth to measure a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Worth {
@@ -44,6 +51,8 @@ pub(super) enum Worth {
     First,
     /// A finding rests on its kernel.
     Asked,
+    /// It signals to other processes.
+    Signals,
     /// Nothing special.
     Other,
 }
@@ -76,9 +85,12 @@ impl Budget {
     ) -> Option<Worth> {
         self.note();
         // SAFETY: the simulator passes a C string.
-        let stand_in = !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(STAND_IN);
-        if stand_in && !asked {
+        let name = if name.is_null() { &[] } else { unsafe { CStr::from_ptr(name) }.to_bytes() };
+        if name.starts_with(STAND_IN) && !asked {
             return None;
+        }
+        if OF_SIGNAL_PADS.iter().any(|part| name.windows(part.len()).any(|at| at == *part)) {
+            return Some(Worth::Signals);
         }
         let mut seen = self.seen.lock().ok()?;
         if seen.len() >= CLASSES {
@@ -104,10 +116,10 @@ impl Budget {
 
     /// The launch of this number has ended, and took so long.
     pub(super) fn spent(&self, number: u64, time: Duration) {
-        if let Ok(mut open) = self.open.lock() {
-            open.remove(&number);
+        let worth = self.open.lock().ok().and_then(|mut open| open.remove(&number));
+        if worth != Some(Worth::Signals) {
+            self.spent.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
         }
-        self.spent.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Says in the trace, once, that launches are measured.
@@ -136,6 +148,7 @@ fn worth(count: u32, asked: bool, settled: bool) -> Option<Worth> {
 fn is_granted(worth: Worth, spent: u64, run: Duration, share: u64) -> bool {
     let all = FREE.as_nanos() as u64 + run.as_nanos() as u64 / 100 * share;
     match worth {
+        Worth::Signals => true,
         Worth::First | Worth::Asked => spent <= all,
         Worth::Other => spent <= all / 2,
     }

@@ -1,0 +1,131 @@
+//! Kernels of PyTorch's symmetric memory that signal to each other: what is taken in which order.
+//!
+//! Owns when a process has to wait for the messages of others. A kernel may be launched long before
+//! the one whose signal it waits for, and yet it comes after that one. So the messages of its
+//! process are held back until the other process has come so far: what comes first is compared
+//! first. PyTorch's kernels that access memory of peers do so between signals at their start and
+//! at their end ([`crate::ipc::flags`] has the words). So of a kernel
+//!
+//! 1. its signals are told,
+//! 2. those that it waits for are awaited,
+//! 3. its own accesses are compared,
+//! 4. its end is told,
+//! 5. the ends of the kernels are awaited whose signals it has got.
+//!
+//! What two such kernels access themselves counts as ordered. A signal that never comes, because
+//! its process is not checked or has failed, holds nothing back in the end (`Exchange::next`): what
+//! is behind the kernel that waits for it is possible.
+
+use order::ClockSnapshot;
+use rustc_hash::FxHashSet;
+
+use super::exchange::{Exchange, Message};
+use super::flags::PadWord;
+use super::visibility::{Edge, Finished};
+use detect::memory::AllocationId;
+use trace::Epoch;
+
+/// Words of pads: their memory, and the places there.
+pub(crate) type Words = Vec<(AllocationId, u64)>;
+
+/// A step of a kernel that signals.
+pub(crate) enum Signals {
+    /// It sets the words that are in pads of others, behind what a clock covers.
+    Sets { words: Words, epoch: Epoch, clock: ClockSnapshot },
+    /// It waits for those that are in the pad of its own process.
+    Awaits { words: Words, epoch: Epoch },
+    /// Its accesses are told.
+    Ends,
+    /// It waits for the ends of those that it has got signals of.
+    AwaitsEnds,
+}
+
+/// A word: the memory object, the place there, and whether that is the process's own.
+type Word = (usize, u64, bool);
+
+impl Exchange {
+    /// Whether the next message of a process waits for what others have not told yet.
+    pub(super) fn is_blocked(&self, member: usize) -> bool {
+        let peer = &self.peers[member];
+        match peer.queue.front() {
+            Some((_, Message::Signals(Signals::Awaits { words, .. }), _)) => {
+                let known = self.words(member as u32, words).unwrap_or_default();
+                let has_signal = |(object, at, is_own): &Word| {
+                    !is_own || self.objects[*object].pads.get(at).is_some_and(PadWord::has_signal)
+                };
+                !known.iter().all(has_signal)
+            }
+            Some((_, Message::Signals(Signals::AwaitsEnds), _)) => {
+                let is_on = |(process, op): &(u32, Epoch)| self.peers[*process as usize].signalling == Some(*op);
+                peer.partners.iter().any(is_on)
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes a step of a kernel in.
+    pub(super) fn signals(&mut self, member: u32, signals: Signals) {
+        match signals {
+            Signals::Sets { words, epoch, clock } => {
+                let Some(words) = self.words(member, &words) else {
+                    self.signals_missed = true;
+                    return;
+                };
+                self.peers[member as usize].signalling = Some(epoch);
+                let by = Finished { process: member, clock, op: Some(epoch) };
+                for (object, at, _) in words.into_iter().filter(|(.., is_own)| !is_own) {
+                    let met = self.pad(object, at).and_then(|word| word.signal(by.clone()));
+                    self.met(met);
+                }
+            }
+            Signals::Awaits { words, epoch } => {
+                self.peers[member as usize].partners.clear();
+                let Some(words) = self.words(member, &words) else { return };
+                let own: Vec<Word> = words.into_iter().filter(|(.., is_own)| *is_own).collect();
+                self.peers[member as usize].waits.waits_for_signals(epoch, own.len());
+                for (object, at, _) in own {
+                    let met = self.pad(object, at).and_then(|word| word.wait(member, epoch));
+                    self.met(met);
+                }
+            }
+            Signals::Ends => self.peers[member as usize].signalling = None,
+            Signals::AwaitsEnds => self.peers[member as usize].partners.clear(),
+        }
+    }
+
+    /// The words that a kernel of a process updates. The process's own word in its own pad is left
+    /// out: PyTorch keeps a word for each sender at one place in all pads, and some of its kernels
+    /// signal to themselves, too. `None`: signals were missed, or nothing is known of the owner of
+    /// a pad, and so of who waits.
+    fn words(&self, member: u32, words: &Words) -> Option<Vec<Word>> {
+        let of = |(root, at): &(AllocationId, u64)| {
+            let (object, shift) = *self.peers[member as usize].roots.get(root)?;
+            let (owner, _) = self.objects[object].owner?;
+            Some((object, at.wrapping_add(shift), owner == member))
+        };
+        let known = words.iter().map(of).collect::<Option<Vec<Word>>>().filter(|_| !self.signals_missed)?;
+        let sent: FxHashSet<u64> = known.iter().filter(|(.., is_own)| !is_own).map(|(_, at, _)| *at).collect();
+        Some(known.into_iter().filter(|(_, at, is_own)| !is_own || !sent.contains(at)).collect())
+    }
+
+    /// A word of a pad. `None`: its signals can not be counted any longer, nor any others.
+    fn pad(&mut self, object: usize, at: u64) -> Option<&mut PadWord> {
+        let word = self.objects[object].pads.entry(at).or_default();
+        self.signals_missed |= word.is_full();
+        (!word.is_full()).then_some(word)
+    }
+
+    /// A signal and a wait for it are a pair. Each block of a kernel has a word of its own, and
+    /// one of them tells what all do.
+    fn met(&mut self, met: Option<Edge>) {
+        let Some(edge) = met else { return };
+        let peer = &mut self.peers[edge.to as usize];
+        peer.waits.sent(edge.epoch);
+        let from = edge.from.op.map(|op| (edge.from.process, op));
+        let is_new = from.is_some_and(|from| !peer.partners.contains(&from));
+        peer.partners.extend(from.filter(|_| is_new));
+        if is_new {
+            self.order.link(edge);
+        }
+    }
+}
