@@ -20,7 +20,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// `count` processes that share nothing yet. `live`: compared while they run.
-    fn new(count: u32, live: bool) -> Self {
+    pub(crate) fn new(count: u32, live: bool) -> Self {
         let across = Across::new(live);
         let processes = (0..count).map(|i| {
             let mut p = Program::new();
@@ -101,7 +101,7 @@ impl Run {
         found.remove(0)
     }
 
-    fn judge(&mut self, races: bool, verdict: &str) {
+    pub(crate) fn judge(&mut self, races: bool, verdict: &str) {
         if races {
             self.finds(verdict);
         } else {

@@ -5,6 +5,7 @@
 use crate::ipc::{EVENT, N, RAW, Run, Y, two};
 use crate::support::*;
 use detect::confidence::Weakness;
+use trace::codec::List;
 use trace::*;
 
 /// What a launch does that may wait for other processes: an update with a fence of system scope.
@@ -119,5 +120,184 @@ fn values_in_shared_memory_order_streams_of_two_processes() {
         wait(&mut run, 0, 3);
         read(&mut run);
         run.finds("read-after-write possible");
+    }
+}
+
+/// A kernel of PyTorch's symmetric memory.
+const BARRIER: &str = "_ZN4c10d16symmetric_memoryL14barrier_kernelEPPjiiim";
+const REDUCE: &str = "_ZN70_GLOBAL__N__2b_26_CUDASymmetricMemoryOps_cu_26one_shot_all_reduce_kernelEv";
+
+/// Where both ranks have the memory of the other one.
+const THEIRS: u64 = Y + (1 << 30);
+/// Where the pad begins in the memory of each rank, which has a word for each sender in each of its
+/// channels.
+const PAD: u64 = N / 2;
+
+/// Two ranks with memory each, which both have: their own at `X`.
+fn ranks(live: bool) -> Run {
+    let mut run = Run::new(2, live);
+    for owner in [0, 1] {
+        let key = [owner as u8 + 1; 64];
+        run.at(owner).malloc(X, N);
+        run.at(owner).does("cudaIpcGetMemHandle", Op::SharedMemory { ptr: X, key: &key });
+        run.at(1 - owner).alloc(THEIRS, N, MemoryKind::Imported);
+        run.at(1 - owner).does("cudaIpcOpenMemHandle", Op::SharedMemory { ptr: THEIRS, key: &key });
+    }
+    run
+}
+
+/// A kernel that signals, as the simulated GPU measures it: words of pads, and bytes that it reads
+/// and writes.
+fn pads(run: &mut Run, rank: usize, kernel: &str, words: &[u64], bytes: &[ExactRun]) {
+    let update = |at: &u64| ExactRun { start: *at, stride: 0, width: 4, count: 1, kind: exact_kind::ATOMIC };
+    let runs: Vec<ExactRun> = words.iter().map(update).chain(bytes.iter().copied()).collect();
+    let program = run.at(rank);
+    let kernel = program.kernel(kernel, &[atomics(0, Shape::Unknown)]);
+    let (timeline, time, flags) = (TimelineId(A.0), u64::from(kernel.0), exact_flags::SIMULATED);
+    program.at(Epoch { timeline, time });
+    program.does("cudaLaunchKernel", launch_with(A, kernel, launch_flags::EXACT, &X.to_le_bytes()));
+    program.at(Epoch::default());
+    program.raw(Op::Exact { timeline, time, node: 0, flags, runs: List::new(&runs) });
+}
+
+/// Both words of a channel that this rank updates in a barrier: it waits for the other one, and
+/// sets its own one there.
+fn of_barrier(rank: u64, channel: u64) -> [u64; 2] {
+    let word = |of: u64| PAD + 8 * channel + 4 * of;
+    [X + word(1 - rank), THEIRS + word(rank)]
+}
+
+/// Those of an all-reduce: PyTorch lets each rank signal to itself, too.
+fn of_reduce(rank: u64) -> [u64; 3] {
+    let [waits, sets] = of_barrier(rank, 0);
+    [waits, X + PAD + 4 * rank, sets]
+}
+
+/// Signals of pads order two ranks, whichever of them is seen first: what is in front of a barrier
+/// of one and behind that of the other. What is behind both is a race.
+#[test]
+fn signals_of_pads_order_what_is_in_front_of_them_and_behind_them() {
+    for live in [false, true] {
+        for reduces in [false, true] {
+            for reader_first in [false, true] {
+                for mended in [false, true] {
+                    let mut run = ranks(live);
+                    let signal = |run: &mut Run, rank: usize| match reduces {
+                        true => pads(run, rank, REDUCE, &of_reduce(rank as u64), &[]),
+                        false => pads(run, rank, BARRIER, &of_barrier(rank as u64, 0), &[]),
+                    };
+                    let write = |run: &mut Run| run.at(0).go(A, X, &[writes(0, Shape::Exact(0, 64))]);
+                    let read = |run: &mut Run| run.at(1).go(A, THEIRS, &[reads(0, Shape::Exact(0, 64))]);
+                    let writer = |run: &mut Run| {
+                        if mended {
+                            write(run);
+                        }
+                        signal(run, 0);
+                        if !mended {
+                            write(run);
+                        }
+                    };
+                    let reader = |run: &mut Run| {
+                        signal(run, 1);
+                        read(run);
+                    };
+                    match reader_first {
+                        true => (reader(&mut run), writer(&mut run)),
+                        false => (writer(&mut run), reader(&mut run)),
+                    };
+                    let hazard = if reader_first { "write-after-read certain" } else { RAW };
+                    run.judge(!mended, hazard);
+                }
+            }
+        }
+    }
+}
+
+/// An all-reduce reads behind its first signals and in front of its last ones: what comes before it
+/// in the other rank and what comes behind it there is in order, and what is on another stream is
+/// not.
+#[test]
+fn what_an_all_reduce_reads_is_between_its_signals() {
+    let read = ExactRun { start: THEIRS, stride: 0, width: 128, count: 1, kind: exact_kind::READ };
+    for live in [false, true] {
+        for rank_first in [0, 1] {
+            for beside in [false, true] {
+                let mut run = ranks(live);
+                let reduce = |run: &mut Run, rank: usize| {
+                    if rank == 0 {
+                        run.at(0).go(A, X, &[writes(0, Shape::Exact(0, 64))]);
+                    }
+                    let bytes = if rank == 1 { &[read][..] } else { &[] };
+                    pads(run, rank, REDUCE, &of_reduce(rank as u64), bytes);
+                    if rank == 0 {
+                        let stream = if beside { B } else { A };
+                        run.at(0).go(stream, X, &[writes(0, Shape::Exact(64, 128))]);
+                    }
+                };
+                reduce(&mut run, rank_first);
+                reduce(&mut run, 1 - rank_first);
+                match (beside, rank_first) {
+                    (false, _) => run.silent(),
+                    (true, 1) => drop(run.finds("write-after-read certain")),
+                    (true, _) => drop(run.finds(RAW)),
+                }
+            }
+        }
+    }
+}
+
+/// A rank launches many steps before the other one launches the first. In each, one writes in front
+/// of a barrier, and the other reads behind it and in front of a second one, or else behind that.
+#[test]
+fn a_rank_may_be_many_barriers_ahead() {
+    for mended in [true, false] {
+        let mut run = ranks(true);
+        let barrier = |run: &mut Run, rank: usize, channel: u64| {
+            pads(run, rank, BARRIER, &of_barrier(rank as u64, channel), &[]);
+        };
+        let (read, write) = (reads(0, Shape::Exact(0, 64)), writes(0, Shape::Exact(0, 64)));
+        let kernels = [run.at(0).kernel("fill", &[write]), run.at(1).kernel("sum", &[read])];
+        for rank in [1, 0] {
+            for _ in 0..20 {
+                if rank == 0 {
+                    run.at(0).line(10).launch(A, kernels[0], &[X]);
+                }
+                barrier(&mut run, rank, 0);
+                if rank == 1 && mended {
+                    run.at(1).line(20).launch(A, kernels[1], &[THEIRS]);
+                }
+                barrier(&mut run, rank, 1);
+                if rank == 1 && !mended {
+                    run.at(1).line(20).launch(A, kernels[1], &[THEIRS]);
+                }
+            }
+        }
+        if mended {
+            run.silent();
+        } else {
+            let found = run.finds("write-after-read certain");
+            assert_eq!(found.count, 19);
+        }
+    }
+}
+
+/// The words of a launch are not known: what it may order is possible, and silent by default.
+#[test]
+fn signals_that_were_not_measured_leave_pairs_possible() {
+    for is_measured in [false, true] {
+        let mut run = ranks(true);
+        for rank in [0, 1] {
+            match is_measured {
+                true => pads(&mut run, rank, BARRIER, &of_barrier(rank as u64, 0), &[]),
+                false => {
+                    let program = run.at(rank);
+                    let kernel = program.kernel(BARRIER, &[atomics(0, Shape::Exact(PAD, PAD + 8))]);
+                    program.launch(A, kernel, &[X]);
+                }
+            }
+        }
+        run.at(0).go(A, X, &[writes(0, Shape::Exact(0, 64))]);
+        run.at(1).go(A, THEIRS, &[reads(0, Shape::Exact(0, 64))]);
+        drop(run.finds(if is_measured { RAW } else { "read-after-write possible" }));
     }
 }

@@ -77,19 +77,21 @@ pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
 
 /// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary
 /// folder: of the size that was asked for, or of as little as still works, where there is room.
-/// Where files must be small (`ulimit -f`), the ring is as large as they may be.
+/// Where files must be small (`ulimit -f`), the ring is as large as they may be. A file is allocated
+/// as a whole, so it has 32 MiB at most.
 fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), RingError> {
     let first = match Ring::create(bytes) {
         Ok(made) => return Ok(made),
         Err(error) => error,
     };
     const LEAST: usize = 1 << 20;
+    const LARGEST_FILE: usize = 32 << 20;
     if matches!(&first, RingError::System { error, .. } if error.raw_os_error() == Some(libc::EFBIG)) {
         let smaller = std::iter::successors(Some(bytes / 2), |bytes| Some(bytes / 2));
         let mut smaller = smaller.take_while(|bytes| *bytes >= LARGEST_PAGE);
         return smaller.find_map(|bytes| Ring::create(bytes).ok()).ok_or(first);
     }
-    for size in [bytes, bytes.min(LEAST)] {
+    for size in [bytes.min(LARGEST_FILE), bytes.min(LEAST)] {
         for folder in [c"/dev/shm", c"/tmp", c"/var/tmp"] {
             // SAFETY: open takes a C string; O_TMPFILE makes a file that has no name, so no other
             // process can open or guess it.

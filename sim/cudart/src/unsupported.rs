@@ -80,10 +80,8 @@ refused! { missing:
     cudaImportExternalMemory cudaImportExternalSemaphore cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2
     cudaLaunchHostFunc_v2_ptsz cudaLibraryGetUnifiedFunction
     cudaMemAdvise_v2
-
     cudaMemGetDefaultMemPool cudaMemGetLocationInfo cudaMemGetMemPool
-    cudaMemPoolExportPointer cudaMemPoolExportToShareableHandle cudaMemPoolImportFromShareableHandle
-    cudaMemPoolImportPointer cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync_v2_ptsz
+    cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync_v2_ptsz
     cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool
     cudaMemcpy2DArrayToArray cudaMemcpy2DArrayToArray_ptds
     cudaMemcpy3DPeer cudaMemcpy3DPeerAsync cudaMemcpy3DPeerAsync_ptsz cudaMemcpy3DPeer_ptds

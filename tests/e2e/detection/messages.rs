@@ -36,7 +36,10 @@ const OPEN: [&str; 1] = ["looked_once"];
 /// The kernel sets its flag before it is done with the bytes.
 const TOO_EARLY: [&str; 1] = ["too_early"];
 
-const MENDED: [&str; 11] = [
+/// The kernel takes what the host writes behind no acquire, or before it waits for the host.
+const TAKEN: [&str; 2] = ["taken_relaxed", "taken_early"];
+
+const MENDED: [&str; 12] = [
     "polled",
     "plain",
     "synchronised",
@@ -47,6 +50,7 @@ const MENDED: [&str; 11] = [
     "busy_page",
     "another_thread",
     "mailbox",
+    "taken",
     "function_before",
 ];
 
@@ -119,6 +123,12 @@ fn a_host_function_races_with_work_that_does_not_wait_for_it() {
 fn a_kernel_that_sets_its_flag_too_early_tells_nothing() {
     let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
     assert_eq!(wrong(&KINDS, &TOO_EARLY, found), "");
+}
+
+#[test]
+fn a_kernel_that_does_not_wait_for_the_host_is_not_behind_it() {
+    let found = |ended: &run::Ended| ended.code() == Some(66) && ended.err.contains("certain");
+    assert_eq!(wrong(&KINDS[..1], &TAKEN, found), "");
 }
 
 #[test]

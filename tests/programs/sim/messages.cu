@@ -57,6 +57,21 @@ __global__ void serve(volatile int *command, const int *in, int *out, volatile i
     if (threadIdx.x == 0) *flag = 1;
 }
 
+// Waits for the host and takes the input; `early`: takes it first. Gives up after a while.
+template <bool acquires, bool early>
+__global__ void take(int *command, const int *in, int *out, int count) {
+    if (early) for (int i = threadIdx.x; i < count; i += blockDim.x) out[i] = in[i] + 1;
+    if (threadIdx.x == 0) {
+        int seen = 0;
+        for (int i = 0; i < (1 << 22) && seen == 0; i++) {
+            if (acquires) asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(seen) : "l"(command) : "memory");
+            else asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(seen) : "l"(command) : "memory");
+        }
+    }
+    __syncthreads();
+    if (!early) for (int i = threadIdx.x; i < count; i += blockDim.x) out[i] = in[i] + 1;
+}
+
 // Leaves a value again and again until it is told to stop. With a flag, and unless `say` forbids it, it tells how far it
 // is by a release of system scope.
 enum Release { STORE, FENCE, EXCHANGE };
@@ -215,6 +230,11 @@ int main(int, char **words) {
         __atomic_store_n(second, 1, __ATOMIC_RELEASE);
         wait_for(flag);
         found = sum(out, n);
+    } else if (form.rfind("taken", 0) == 0) {       // "relaxed", "early": races
+        auto kernel = form == "taken" ? take<true, false> : form == "taken_early" ? take<true, true> : take<false, false>;
+        kernel<<<1, 128, 0, s>>>(second, in, kept, n);
+        for (int i = 0; i < n; i++) in[i] = i;
+        __atomic_store_n(second, 1, __ATOMIC_RELEASE);
     } else if (form.rfind("switched_", 0) == 0) {
         // off, again, silenced: races; on, back: a later launch tells the host.
         std::string switched = form.substr(9, form.rfind('_') - 9), how = form.substr(form.rfind('_') + 1);

@@ -16,6 +16,10 @@
 //! whatever came before them is over. While one is not known to be over, races are `possible`, if
 //! the host may have received its message ([`super::host_messages`]).
 //!
+//! The other way round, a kernel may wait for the host: what it does behind an atomic load of a word
+//! and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it sets
+//! the word. So a race with such an access is `possible`, too.
+//!
 //! # Host functions in stream order
 //!
 //! What one touches is ordered as the function is. It runs later than it was enqueued, so its
@@ -39,7 +43,7 @@ use crate::process::host_touches::possible_behind_function;
 use crate::process::state::ProcessState;
 use detect::confidence::Weakness;
 use detect::memory::allocations::may_be_flag;
-use detect::memory::{Access, AccessKind, Cause};
+use detect::memory::{Access, AccessKind, Cause, Lock};
 use detect::race::Race;
 use trace::{Epoch, HostFuncId, Op, Origin, Region, Space, StreamId};
 
@@ -146,6 +150,11 @@ pub(super) fn host_touch(
                 race.demote(Weakness::Message);
                 continue;
             }
+        }
+        // What awaits a word may wait for the host, which sets the word behind this access.
+        if work.exclusion.lock.is_some_and(Lock::awaits) {
+            race.demote(Weakness::Message);
+            continue;
         }
         let own = node.map(|(_, index)| (state.ordering.stream_epoch_of(epoch), index));
         let told = senders.iter().any(|sender| sender.may_tell_of(work))

@@ -6,12 +6,12 @@
 //!
 //! All measured launches together may run for [`FREE`] and a share of the time since the start, so
 //! a short run is measured from end to end. The first launches of each kernel and shape, and then
-//! those that findings rest on, may use all of it; others only half, which leaves them room.
-//! Kernels that signal to other processes by PyTorch's signal pads are all measured: the words that
-//! each of them updates say which launch of the other process it waits for, and one that is missing
-//! would leave all that follow unknown. They take nothing from the budget, because most of their
-//! time they wait. What is not measured has no cost: it ends like a launch whose bytes were lost,
-//! and the analyzer counts it.
+//! those that findings rest on, may use all of it; others only half, which leaves them room. Kernels
+//! that signal to other processes by PyTorch's signal pads are all measured: the words that each of
+//! them updates say which launch of the other process it waits for, and one that is missing would
+//! leave all that follow unknown. They take nothing from the budget, because most of their time they
+//! wait. What is not measured has no cost: it ends like a launch whose bytes were lost, and the
+//! analyzer counts it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
@@ -168,6 +168,22 @@ mod tests {
         assert_eq!(worth(FIRST + 1, true, false), Some(Worth::Asked));
         let sampled = of(1..=3 * SAMPLE, false, true).into_iter().flatten().count();
         assert_eq!(sampled, 3);
+    }
+
+    #[test]
+    fn signals_are_measured_whatever_was_spent_and_take_nothing() {
+        let budget = Budget::of(33);
+        let worth = |name: &CStr| budget.worth((7, GridAndBlock::new([1; 3], [32, 1, 1])), name.as_ptr(), false, true);
+        let barrier = c"_ZN4c10d16symmetric_memoryL14barrier_kernelEPPjiiim";
+        let reduce = c"_ZN70_GLOBAL__N__2b_26_CUDASymmetricMemoryOps_cu_26one_shot_all_reduce_kernelEv";
+        assert_eq!([barrier, reduce, c"_Z4fillPfi"].map(worth), [Some(Worth::Signals), Some(Worth::Signals), None]);
+        for (number, worth, granted) in [(1, Worth::First, true), (2, Worth::Signals, false), (3, Worth::First, false)]
+        {
+            budget.begins(number, worth);
+            assert_eq!(budget.grants(number), granted || worth == Worth::Signals);
+            budget.spent(number, Duration::from_secs(60));
+        }
+        assert_eq!(budget.spent.load(Ordering::Relaxed), 120_000_000_000);
     }
 
     #[test]

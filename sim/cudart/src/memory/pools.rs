@@ -55,4 +55,22 @@ rt! {
     ) {
         cu!(cuMemPoolGetAccess(flags, pool, location))
     }
+    bare fn [cudaMemPoolExportToShareableHandle plain](
+        _pt, handle: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_uint
+    ) {
+        cu!(cuMemPoolExportToShareableHandle(handle, pool, kind, u64::from(flags)))
+    }
+    ctx fn [cudaMemPoolImportFromShareableHandle plain](
+        _pt, pool: *mut CUmemoryPool, handle: *mut c_void, kind: CUmemAllocationHandleType, flags: c_uint
+    ) {
+        cu!(cuMemPoolImportFromShareableHandle(pool, handle, kind, u64::from(flags)))
+    }
+    bare fn [cudaMemPoolExportPointer plain](_pt, data: *mut CUmemPoolPtrExportData, at: *mut c_void) {
+        cu!(cuMemPoolExportPointer(data, at as u64))
+    }
+    bare fn [cudaMemPoolImportPointer plain](
+        _pt, out: *mut *mut c_void, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData
+    ) {
+        cu!(cuMemPoolImportPointer(out.cast(), pool, data))
+    }
 }
