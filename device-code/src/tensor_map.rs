@@ -8,9 +8,10 @@
 //! map with bits set that none of them had, and a map with interleaved channels, is not decoded.
 //!
 //! Loads by tensor map never leave the tensor. The part of a box that lies outside is filled with
-//! zeros when loaded, and dropped when stored, but for the rest of a unit of 16 bytes. So address, sizes and strides bound what a kernel
-//! can touch, whatever it asks for, and a tile at its coordinates is the part of the box inside.
-//! The crate `kernels` makes extents of them. The swizzle moves bytes in shared memory only.
+//! zeros when loaded, and dropped when stored, but for the rest of a unit of 16 bytes. So address,
+//! sizes and strides bound what a kernel can touch, whatever it asks for, and a tile at its
+//! coordinates is the part of the box inside. The crate `kernels` makes extents of them. The
+//! swizzle moves bytes in shared memory only.
 
 /// Bytes of a map that the hardware reads. (The driver's type is twice as large; cuBLAS lays its
 /// maps out without the second half.)

@@ -43,7 +43,8 @@ fn tiles(form: &str, kernel: &str, blocks: u32) -> (BTreeSet<(i64, i64)>, bool) 
 #[test]
 fn the_first_tile_of_each_block_is_known() {
     cuda::deep(|| {
-        // (In machine code these coordinates go through a loop over the lanes, which is not followed.)
+        // (In machine code these coordinates go through a loop over the lanes, which is not
+        // followed.)
         for blocks in [6, 4] {
             let own: BTreeSet<(i64, i64)> = (0..i64::from(blocks)).map(|k| (k % 3, k / 3)).collect();
             assert_eq!(tiles("-ptx", "own_first", blocks), (own, true), "{blocks}");

@@ -91,6 +91,7 @@ mod handovers;
 mod held_locks;
 mod locks;
 mod losses;
+mod map_words;
 mod passed_tests;
 mod selections;
 mod ways;

@@ -77,8 +77,8 @@ pub fn tell_launcher(why: std::fmt::Arguments<'_>) {
 
 /// A memfd where the system allows it, otherwise an unlinked file in shared memory or the temporary
 /// folder: of the size that was asked for, or of as little as still works, where there is room.
-/// Where files must be small (`ulimit -f`), the ring is as large as they may be. A file is allocated
-/// as a whole, so it has 32 MiB at most.
+/// Where files must be small (`ulimit -f`), the ring is as large as they may be. A file is
+/// allocated as a whole, so it has 32 MiB at most.
 fn make_ring(bytes: usize) -> Result<(Ring, OwnedFd), RingError> {
     let first = match Ring::create(bytes) {
         Ok(made) => return Ok(made),

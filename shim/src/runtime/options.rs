@@ -25,8 +25,8 @@ pub struct Options {
     /// `host-sample`: sources of copies up to this many bytes are always compared in full; given in
     /// KiB (64).
     pub host_sample: u64,
-    /// `ring-mib`: data bytes of the ring in MiB (128). Beyond the first they are touched only while the
-    /// analyzer is behind: a run with new kernels can be 70,000 launches ahead of it
+    /// `ring-mib`: data bytes of the ring in MiB (128). Beyond the first they are touched only
+    /// while the analyzer is behind: a run with new kernels can be 70,000 launches ahead of it
     /// (docs/measurements/costs.md).
     pub ring_mib: usize,
     /// `analyzer`: path of the `streamsan` program to start under plain `LD_PRELOAD` (beside the

@@ -16,9 +16,9 @@
 //! whatever came before them is over. While one is not known to be over, races are `possible`, if
 //! the host may have received its message ([`super::host_messages`]).
 //!
-//! The other way round, a kernel may wait for the host: what it does behind an atomic load of a word
-//! and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it sets
-//! the word. So a race with such an access is `possible`, too.
+//! The other way round, a kernel may wait for the host: what it does behind an atomic load of a
+//! word and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it
+//! sets the word. So a race with such an access is `possible`, too.
 //!
 //! # Host functions in stream order
 //!

@@ -5,13 +5,13 @@
 //! # Why it holds
 //!
 //! A thread makes a map from words that its warp filled with zeros, and the lanes of the warp take
-//! it to global memory word by word. (`graph/memory_accesses/map_words.rs` says which instructions
-//! count; each is passed once.) What a thread loads that it stored itself is what it stored. What
-//! another lane stored is there if every lane that comes to the load has passed the store, or if the
-//! lane that stored has come to the load, too: a program that has no race in shared memory has them
-//! in this order. Nothing is told of any map if two warps store to one word, if a store has an unknown
-//! address or may happen only, if a word of global memory gets two values, or if blocks of a
-//! cluster may store into each other's memory.
+//! it to global memory word by word. (`map_words.rs` says which instructions count; each is passed
+//! once.) What a thread loads that it stored itself is what it stored. What another lane stored is
+//! there if every lane that comes to the load has passed the store, or if the lane that stored has
+//! come to the load, too: a program that has no race in shared memory has them in this order.
+//! Nothing is told of any map if two warps store to one word, if a store has an unknown address or
+//! may happen only, if a word of global memory gets two values, or if blocks of a cluster may store
+//! into each other's memory.
 //!
 //! The tensor's address counts from the pointer that was stored as a whole. All else in a map are
 //! numbers, which rest on the inputs of the launch as all numbers do.
@@ -216,7 +216,7 @@ impl Walk<'_> {
             let (mut tags, mut numbers) = (Box::new([UNKNOWN; LANES]), [0; LANES]);
             for lane in lanes(mask) {
                 let at = |k: u8| Some((self.number(addr, lane)? as u32).wrapping_add(4 * u32::from(k)));
-                let load = |k: u8| self.maps.load(at(k)?, self.writer(lane), &is_ordered);
+                let load = |k: u8| self.maps.load(at(k)?, self.writer(lane), is_ordered);
                 let mut half = None;
                 match (g.node(*n).width, load(*part)) {
                     (Width::W32, Some(Word::Number(word))) => {

@@ -13,14 +13,14 @@ use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Class, KernelIr, MapStep, MemSpace, Op, Prefix, Reason, Special, Src, SrcOperand, Term, Var};
 use crate::ranges::graph::cas_loops::{CompareAndSwap, mark_cas_loads};
 use crate::ranges::graph::guards::settled;
-use crate::ranges::graph::memory_accesses::map_words::{FollowedWords, loaded_words, map_words};
 use crate::ranges::graph::memory_accesses::{
-    MapSteps, access, address_of_parameter, between_parameters, made_tensors, map_step, stores,
+    MapSteps, access, address_of_parameter, between_parameters, loaded_words, made_tensors, map_step, map_words, stores,
 };
 use crate::ranges::graph::operations::body;
 use crate::ranges::graph::pairing::pair;
 use crate::ranges::graph::predicates::pred;
 use crate::ranges::graph::reciprocal_division::division;
+use crate::ranges::map_words::FollowedWords;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

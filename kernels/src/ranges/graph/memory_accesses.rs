@@ -3,10 +3,10 @@
 //!
 //! Owns which instructions count as accesses. Does not decide which bytes they touch (`extent`).
 
-pub(crate) mod map_words;
-
 use super::build::Builder;
-use super::node::{Access, Given, Graph, Kind, MadeTensor, NodeId, StoredWords, Swap, Target, Width};
+use super::node::{
+    Access, Given, Graph, Kind, MadeTensor, MapStepNode, MapWords, NodeId, StoredWords, Swap, Target, Width,
+};
 use super::ssa::Def;
 use crate::ir::{
     AccessKind, Addr, BlockId, Class, Combine, Inst, MapStep, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand,
@@ -312,4 +312,44 @@ pub(super) fn between_parameters(g: &Graph, terms: &mut SmallVec<[(NodeId, i64);
         }
     }
     0
+}
+
+/// Adds a step that makes words of a map to the graph, if it is one of those that are followed.
+pub(crate) fn map_words(builder: &mut Builder<'_>, (b, i): (u32, u32), inst: &Inst, m: &Mem, kind: MapStep) {
+    if !builder.words.has((b, i)) {
+        return;
+    }
+    let Addr::Sum(parts, off) = &m.addr else { return };
+    let guard = inst.guard.map(|g| builder.pred_operand(&g, b, i));
+    let step = given_guard(builder, inst, b, i, |builder| match kind {
+        MapStep::Word => {
+            let addr = sum64(builder, parts, *off, b, i);
+            MapStepNode::Word { addr, word: builder.operand32(&inst.srcs[0], b, i), at: inst.at }
+        }
+        MapStep::Load => MapStepNode::Load { addr: near_address(builder, parts, *off, 0, b, i), words: Vec::new() },
+        _ => {
+            let addr = near_address(builder, parts, *off, 0, b, i);
+            let words = inst.srcs.iter().map(|s| builder.operand32(s, b, i)).collect();
+            let pair = |builder: &mut Builder<'_>, c: &[SrcOperand]| {
+                let [low, high] = [&c[0], &c[1]].map(|s| builder.ssa.source(s.src, b, i));
+                let is_plain = c.iter().all(|s| s.prefix == Prefix::None);
+                if is_plain { builder.node64(low, high) } else { builder.opaque(Reason::Pairing, Width::W64, b) }
+            };
+            let pairs = inst.srcs.chunks_exact(2).map(|c| pair(builder, c)).collect();
+            MapStepNode::Store { addr, words, pairs, bytes: m.bytes }
+        }
+    });
+    builder.g.map_words.push(MapWords { block: BlockId(b), inst: i, guard, step });
+}
+
+/// Gives the loads among these steps their values, which are made as they are asked for.
+pub(crate) fn loaded_words(builder: &mut Builder<'_>) {
+    for (at, part, n) in builder.words.take_loaded() {
+        let found = builder.g.map_words.iter().position(|s| (s.block.0, s.inst) == at);
+        let Some(k) = found else { continue };
+        if let MapStepNode::Load { words, .. } = &mut builder.g.map_words[k].step {
+            words.push((n, part));
+            builder.g.map_loads.insert(n, k as u32);
+        }
+    }
 }

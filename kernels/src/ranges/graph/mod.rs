@@ -17,7 +17,7 @@ mod cas_loops;
 mod demanded_bits;
 mod guards;
 mod invariant_phis;
-pub(super) mod memory_accesses;
+mod memory_accesses;
 pub(super) mod node;
 mod operations;
 mod pairing;

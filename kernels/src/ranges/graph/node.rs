@@ -396,8 +396,8 @@ pub(crate) struct Graph {
     pub(crate) local_stores: Vec<StoredWords>,
     /// Stores to shared memory, when something loads from there that matters.
     pub(crate) shared_stores: Vec<StoredWords>,
-    /// How the words of tensor maps are made that the kernel makes itself, in the order of the code;
-    /// none where that is not followed.
+    /// How the words of tensor maps are made that the kernel makes itself, in the order of the
+    /// code; none where that is not followed.
     pub(crate) map_words: Vec<MapWords>,
     /// The steps among them that load a word, by its value.
     pub(crate) map_loads: BTreeMap<NodeId, u32>,

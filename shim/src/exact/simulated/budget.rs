@@ -6,12 +6,12 @@
 //!
 //! All measured launches together may run for [`FREE`] and a share of the time since the start, so
 //! a short run is measured from end to end. The first launches of each kernel and shape, and then
-//! those that findings rest on, may use all of it; others only half, which leaves them room. Kernels
-//! that signal to other processes by PyTorch's signal pads are all measured: the words that each of
-//! them updates say which launch of the other process it waits for, and one that is missing would
-//! leave all that follow unknown. They take nothing from the budget, because most of their time they
-//! wait. What is not measured has no cost: it ends like a launch whose bytes were lost, and the
-//! analyzer counts it.
+//! those that findings rest on, may use all of it; others only half, which leaves them room.
+//! Kernels that signal to other processes by PyTorch's signal pads are all measured: the words that
+//! each of them updates say which launch of the other process it waits for, and one that is missing
+//! would leave all that follow unknown. They take nothing from the budget, because most of their
+//! time they wait. What is not measured has no cost: it ends like a launch whose bytes were lost,
+//! and the analyzer counts it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};

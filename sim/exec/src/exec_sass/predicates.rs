@@ -81,9 +81,9 @@ pub(crate) fn not_zero(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 
 /// R2UR: the uniform register `d` takes what the first lane has in row `a`, and predicate `p` says
 /// of each lane whether it has something else (measured). With `or` = 1 (R2UR.OR) the first lane is
-/// one without predicate `other`, which is or'ed to the answer: an assembler's loop over lanes whose
-/// operands differ asks for one operand after the other, so that all come from one lane. The warp
-/// has one such register: lanes that the guard excludes see it change, too.
+/// one without predicate `other`, which is or'ed to the answer: an assembler's loop over lanes
+/// whose operands differ asks for one operand after the other, so that all come from one lane. The
+/// warp has one such register: lanes that the guard excludes see it change, too.
 #[inline(never)]
 pub(crate) fn to_uniform(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::ToUniform::of(i);

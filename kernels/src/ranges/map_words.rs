@@ -1,8 +1,9 @@
 //! The words of tensor maps that a kernel makes: which loads and stores of shared memory they are
 //! made by, and which words go to global memory.
 //!
-//! Owns the choice of these instructions, from the control flow alone. What the words are is told
-//! where threads are followed (`by_thread/made_maps.rs`).
+//! Owns the choice of these instructions, from the control flow alone. Their nodes are made in
+//! `memory_accesses`, and what the words are is told where threads are followed
+//! (`by_thread/made_maps.rs`).
 //!
 //! # Which loads and stores count
 //!
@@ -11,12 +12,9 @@
 //! whole block from which no such word is reached any more: what they write is in nobody's map.
 //! Where any of this does not hold, no word is followed.
 
-use super::{given_guard, sum64};
 use crate::ir::cfg::Cfg;
-use crate::ir::{Addr, BlockId, Inst, KernelIr, MapStep, Mem, MemSpace, Op, Prefix, Reason, Src, SrcOperand, Sync};
-use crate::ranges::graph::build::Builder;
-use crate::ranges::graph::node::{MapStepNode, MapWords, NodeId, Width};
-use crate::ranges::graph::operations::near_address;
+use crate::ir::{Addr, BlockId, Inst, KernelIr, MapStep, Mem, MemSpace, Op, Prefix, Src, SrcOperand, Sync};
+use crate::ranges::graph::node::NodeId;
 use rustc_hash::FxHashSet;
 
 /// Instructions: block, and place in it.
@@ -34,6 +32,16 @@ impl FollowedWords {
     /// Of a function.
     pub(crate) fn new(f: &KernelIr, cfg: &Cfg) -> FollowedWords {
         FollowedWords { places: places(f, cfg).unwrap_or_default(), loaded: Vec::new() }
+    }
+
+    /// Whether this instruction is one of them.
+    pub(crate) fn has(&self, at: (u32, u32)) -> bool {
+        self.places.contains(&at)
+    }
+
+    /// The words that they load, as far as they were noted: instruction, which word, and the value.
+    pub(crate) fn take_loaded(&mut self) -> Vec<((u32, u32), u8, NodeId)> {
+        std::mem::take(&mut self.loaded)
     }
 
     /// Notes the value of a word that an instruction loads.
@@ -116,44 +124,4 @@ pub(crate) fn before(cfg: &Cfg, to: impl Iterator<Item = BlockId>) -> Vec<bool> 
         }
     }
     ahead
-}
-
-/// Adds a step to the graph, if it is one of those.
-pub(crate) fn map_words(builder: &mut Builder<'_>, (b, i): (u32, u32), inst: &Inst, m: &Mem, kind: MapStep) {
-    if !builder.words.places.contains(&(b, i)) {
-        return;
-    }
-    let Addr::Sum(parts, off) = &m.addr else { return };
-    let guard = inst.guard.map(|g| builder.pred_operand(&g, b, i));
-    let step = given_guard(builder, inst, b, i, |builder| match kind {
-        MapStep::Word => {
-            let addr = sum64(builder, parts, *off, b, i);
-            MapStepNode::Word { addr, word: builder.operand32(&inst.srcs[0], b, i), at: inst.at }
-        }
-        MapStep::Load => MapStepNode::Load { addr: near_address(builder, parts, *off, 0, b, i), words: Vec::new() },
-        _ => {
-            let addr = near_address(builder, parts, *off, 0, b, i);
-            let words = inst.srcs.iter().map(|s| builder.operand32(s, b, i)).collect();
-            let pair = |builder: &mut Builder<'_>, c: &[SrcOperand]| {
-                let [low, high] = [&c[0], &c[1]].map(|s| builder.ssa.source(s.src, b, i));
-                let is_plain = c.iter().all(|s| s.prefix == Prefix::None);
-                if is_plain { builder.node64(low, high) } else { builder.opaque(Reason::Pairing, Width::W64, b) }
-            };
-            let pairs = inst.srcs.chunks_exact(2).map(|c| pair(builder, c)).collect();
-            MapStepNode::Store { addr, words, pairs, bytes: m.bytes }
-        }
-    });
-    builder.g.map_words.push(MapWords { block: BlockId(b), inst: i, guard, step });
-}
-
-/// Gives the loads among the steps their values, which are made as they are asked for.
-pub(crate) fn loaded_words(builder: &mut Builder<'_>) {
-    for (at, part, n) in std::mem::take(&mut builder.words.loaded) {
-        let found = builder.g.map_words.iter().position(|s| (s.block.0, s.inst) == at);
-        let Some(k) = found else { continue };
-        if let MapStepNode::Load { words, .. } = &mut builder.g.map_words[k].step {
-            words.push((n, part));
-            builder.g.map_loads.insert(n, k as u32);
-        }
-    }
 }
