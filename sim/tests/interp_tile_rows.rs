@@ -140,7 +140,7 @@ fn the_last_unit_of_a_row_is_stored_whole() {
             for (at, got) in memory.read::<i32>().into_iter().enumerate() {
                 let (y, x) = (at / 8, at % 8);
                 let place = y * pitch + x;
-                let place = place ^ (place / 32 & units.saturating_sub(1)) * 4;
+                let place = place ^ (((place / 32) & units.saturating_sub(1)) * 4);
                 let stored = x < (width as usize).min(row.next_multiple_of(4) as usize);
                 assert_eq!(got, if stored { 1000 + place as i32 } else { 0 }, "{row} {width} {swizzle}: {x} {y}");
             }
