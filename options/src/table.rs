@@ -72,7 +72,7 @@ table! {
         "with --host-accesses, watch the memory of copies only, not what kernels use in place";
     HostSample "host-sample" None, number(0, 1 << 20), "64", RUNS, Shim, Run,
         "compare sources of copies up to N KiB in full; of larger ones, a sample";
-    RingMib "ring-mib" None, number(1, 4096), "32", RUNS, Shim, Run,
+    RingMib "ring-mib" None, number(1, 4096), "128", RUNS, Shim, Run,
         "size of the shared memory between program and analyzer, in MiB";
     Analyzer "analyzer" None, Kind::File, "", &[], Shim, Run,
         "under plain LD_PRELOAD: the streamsan program to start (beside the library)";

@@ -187,7 +187,7 @@ impl Default for ShimOptions {
             host_accesses: false,
             host_in_place: true,
             host_sample: 64,
-            ring_mib: 32,
+            ring_mib: 128,
             analyzer: None,
             launch_blocking: false,
             count_calls: false,

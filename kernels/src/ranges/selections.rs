@@ -167,10 +167,7 @@ impl<'a> Selections<'a> {
 
     /// The parameter bytes that the selections rest on.
     pub(super) fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
-        self.inputs.iter().filter_map(|input| match *input {
-            LaunchInput::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
-            LaunchInput::Grid(_) => None,
-        })
+        self.inputs.iter().filter_map(|input| input.bytes())
     }
 
     /// The selection of all accesses of a kind that may go through a base.

@@ -149,6 +149,14 @@ mod tests {
     }
 
     #[test]
+    fn defaults_are_those_of_the_table() {
+        let options = Options::parse(b"");
+        let written = |id| ::options::find(id).default.parse();
+        assert_eq!(written(Id::RingMib), Ok(options.ring_mib));
+        assert_eq!(written(Id::HostSample), Ok(options.host_sample >> 10));
+    }
+
+    #[test]
     fn switches_mean_what_they_mean_to_the_analyzer() {
         let options = Options::parse(b"no-stacks:host_writes=off:launch-blocking:off=0:host-order=threads");
         assert!(!options.stacks && !options.host_writes && options.launch_blocking && !options.off);

@@ -17,6 +17,8 @@ use std::cell::Cell;
 
 /// Bases that are told apart.
 const MAX_BASES: usize = 8192;
+/// How far addresses are from their pointer that are not below it, and what is no address.
+const NEAR: u64 = 1 << 32;
 
 fn mask_of(width: Width) -> u64 {
     match width {
@@ -39,6 +41,30 @@ impl ThreadLanes<'_> {
                 input(LaunchInput::Bytes(off, 8), self.launch).pin();
                 true
             }
+            _ => false,
+        }
+    }
+
+    /// Are these addresses near a pointer in the parameters, and those numbers below all pointers?
+    /// Then they compare alike wherever the pointer leads to.
+    fn is_far(&self, addresses: &LaneValue, numbers: &LaneValue) -> bool {
+        let is_small = matches!(numbers.tags, Tags::All(NUMBER)) && numbers.distinct().all(|n| n < NEAR);
+        let Some(first) = Some(addresses.tags.at(0)).filter(|t| is_small && *t != NUMBER && *t != UNKNOWN) else {
+            return false;
+        };
+        let word = |tag: Tag| match (tag, self.bases.get(usize::from(tag).wrapping_sub(1))) {
+            (NUMBER | UNKNOWN, _) => None,
+            (_, Some((SymbolicBase::Word(at), from))) => Some((*at, *from)),
+            _ => None,
+        };
+        let is_near = |number: u64, from: u64| number.wrapping_sub(from).wrapping_add(NEAR) < 2 * NEAR;
+        let is_pointer = |at: u16| input(LaunchInput::IsPointer(at), self.launch).pin() == 1;
+        match (&addresses.tags, word(first)) {
+            (Tags::All(_), Some((at, from))) => addresses.distinct().all(|n| is_near(n, from)) && is_pointer(at),
+            (Tags::Each(_), _) => (0..self.len).all(|lane| {
+                word(addresses.tags.at(lane))
+                    .is_some_and(|(at, from)| is_near(addresses.at(lane), from) && is_pointer(at))
+            }),
             _ => false,
         }
     }
@@ -394,6 +420,7 @@ impl ThreadLanes<'_> {
         match (&a.tags, &b.tags) {
             // Equal or not whatever they count from.
             (Tags::All(p), Tags::All(q)) if equal && p == q && *p != UNKNOWN => out.tags = Tags::All(NUMBER),
+            _ if bits == 64 && (self.is_far(a, b) || self.is_far(b, a)) => out.tags = Tags::All(NUMBER),
             _ => self.numbers(&[x, y], &mut out.tags),
         }
         // What holds for less, equal and greater.

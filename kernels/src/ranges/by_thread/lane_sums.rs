@@ -5,6 +5,7 @@
 
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
+use crate::ranges::domain::tape::LIKELY_POINTERS;
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Kind, NodeId};
 use smallvec::SmallVec;
@@ -13,9 +14,6 @@ use smallvec::SmallVec;
 const MAX_PARTS: usize = 16;
 /// Words outside are no pointers: sizes, and steps back, which are just below 2^64.
 const POINTERS: std::ops::Range<u64> = 1 << 20..1 << 57;
-/// Words from here on are seldom anything else: a step of eight gigabytes is rare, and drivers hand
-/// out addresses above.
-const LIKELY_POINTERS: u64 = 1 << 33;
 
 impl ThreadLanes<'_> {
     /// A value, taken so many times. `of`: what it is made of.
@@ -88,7 +86,7 @@ impl ThreadLanes<'_> {
         if let (Some(symbol), _) = one(&|t| !matches!(base(t).0, SymbolicBase::Word(_))) {
             return Some(symbol);
         }
-        match one(&|t| (LIKELY_POINTERS..POINTERS.end).contains(&base(t).1)) {
+        match one(&|t| LIKELY_POINTERS.contains(&base(t).1)) {
             (None, _) => {}
             (Some(word), None) => return Some(word),
             (Some(_), Some(_)) => return None,

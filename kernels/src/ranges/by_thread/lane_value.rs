@@ -144,6 +144,11 @@ impl LaneValue {
         self.set((all - 1) as u8, (0..all).map(number));
     }
 
+    /// The numbers of all lanes, each class's once.
+    pub(crate) fn distinct(&self) -> impl Iterator<Item = u64> {
+        self.bits.iter().map(|b| b.wrapping_add(self.moved) & self.mask)
+    }
+
     /// How many numbers there are.
     pub(crate) fn groups(&self) -> usize {
         self.bits.len()

@@ -25,8 +25,9 @@
 //! Bytes are claimed as exact when a thread touches them whatever the data are. A value of a
 //! pointer is part of an address only: as soon as anything else is done with it, it is noted as an
 //! input that the result rests on. So an address that is put together of two words is a number, and
-//! holds for these pointers only. A sum of several words counts from the largest one, which is the
-//! pointer, and rests on the others.
+//! holds for these pointers only. A comparison with a number below all pointers, such as null,
+//! rests on the word being a pointer alone. A sum of several words counts from the largest one,
+//! which is the pointer, and rests on the others.
 //!
 //! Threads share a number only where theirs were calculated and found equal, or are made of numbers
 //! that they share. That all have moved by the same distance is kept apart from the numbers for

@@ -45,7 +45,13 @@ pub(crate) enum LaunchInput {
     Bytes(u16, u8),
     /// Blocks along an axis.
     Grid(u8),
+    /// Whether the word at an offset of the parameters lies where pointers do, and sizes do not.
+    IsPointer(u16),
 }
+
+/// Words from here on are seldom anything but pointers: a step of eight gigabytes is rare, and
+/// drivers hand out addresses above.
+pub(crate) const LIKELY_POINTERS: std::ops::Range<u64> = 1 << 33..1 << 57;
 
 impl LaunchInput {
     /// Its number in a launch (bytes beyond the parameters are zero).
@@ -53,6 +59,7 @@ impl LaunchInput {
     pub(crate) fn read(self, launch: &LaunchArgs<'_>) -> u64 {
         match self {
             LaunchInput::Grid(d) => launch.grid.get(usize::from(d)).copied().unwrap_or(1).into(),
+            LaunchInput::IsPointer(at) => LIKELY_POINTERS.contains(&LaunchInput::Bytes(at, 8).read(launch)).into(),
             LaunchInput::Bytes(at, n) => {
                 let p = launch.params.get(usize::from(at)..).unwrap_or(&[]);
                 let mut b = [0; 8];
@@ -63,9 +70,20 @@ impl LaunchInput {
         }
     }
 
+    /// The parameter bytes that it is read from.
+    pub(crate) fn bytes(self) -> Option<std::ops::Range<usize>> {
+        let (at, bytes) = match self {
+            LaunchInput::Bytes(at, bytes) => (at, bytes),
+            LaunchInput::IsPointer(at) => (at, 8),
+            LaunchInput::Grid(_) => return None,
+        };
+        Some(usize::from(at)..usize::from(at) + usize::from(bytes))
+    }
+
     fn largest(self) -> i128 {
         match self {
             LaunchInput::Grid(_) => u32::MAX.into(),
+            LaunchInput::IsPointer(_) => 1,
             LaunchInput::Bytes(_, n) => (1 << (8 * u32::from(n))) - 1,
         }
     }

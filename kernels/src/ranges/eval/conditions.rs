@@ -7,11 +7,13 @@ use crate::ir::{BlockId, Cmp, Combine};
 use crate::ranges::domain::affine::AffineForm;
 use crate::ranges::domain::condition::{Cond, Fact, table};
 use crate::ranges::domain::constraints::ConstraintRef;
+use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::no_wrap::{concrete, interp};
 use crate::ranges::eval::predicate_masks::{any_bit, passed_on};
 use crate::ranges::graph::node::{Kind, NodeId};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// A branch as `eval` sees it: which successor is taken when the condition holds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -151,6 +153,30 @@ fn is_negative(eval: &mut Eval<'_>, n: NodeId, b: BlockId, depth: u32) -> Cond {
     }
 }
 
+/// An address and a number below all pointers, null as a rule: wherever the pointer leads to.
+fn compare_addresses(eval: &Eval<'_>, c: Cmp, x: &AffineForm, y: &AffineForm) -> Option<bool> {
+    let small = Int::pow2(32);
+    let is_above = |address: &AffineForm, number: &AffineForm| {
+        let below = number.as_const()?;
+        let pointer = eval.pointer_in(address)?;
+        let behind = address.without(pointer).as_const()?;
+        (behind > -small && behind < small && below >= 0 && below < small).then_some(())
+    };
+    let order = match (is_above(x, y), is_above(y, x)) {
+        (Some(()), _) => Ordering::Greater,
+        (_, Some(())) => Ordering::Less,
+        _ => return None,
+    };
+    Some(match c {
+        Cmp::Lt => order.is_lt(),
+        Cmp::Le => order.is_le(),
+        Cmp::Gt => order.is_gt(),
+        Cmp::Ge => order.is_ge(),
+        Cmp::Eq => order.is_eq(),
+        Cmp::Ne => order.is_ne(),
+    })
+}
+
 fn compare(eval: &mut Eval<'_>, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {
     if signed && let Some(sign) = sign_test(eval, c, x, y, b) {
         return sign;
@@ -162,6 +188,11 @@ fn compare(eval: &mut Eval<'_>, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: B
         if fx.add(&fy, -1).norm(bits) == AffineForm::default() {
             return Cond::of(c == Cmp::Eq);
         }
+    }
+    if bits == 64
+        && let Some(outcome) = compare_addresses(eval, c, &fx, &fy)
+    {
+        return Cond::of(outcome);
     }
     let (ix, iy) = (interp(eval, &fx, bits, signed, b), interp(eval, &fy, bits, signed, b));
     let d = ix.add(&iy, -1);

@@ -8,7 +8,7 @@ use crate::ranges::domain::affine::{AffineForm, AtomId};
 use crate::ranges::domain::atom::{AtomKey, AtomKind};
 use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::{INF, Int};
-use crate::ranges::domain::tape::{LaunchInput, input};
+use crate::ranges::domain::tape::{LIKELY_POINTERS, LaunchInput, input};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::arithmetic::{abs, divide, min_max, shift_left, shift_right};
 use crate::ranges::eval::bitwise::{extract, lop3, prmt};
@@ -44,6 +44,27 @@ pub(crate) fn param_value(eval: &mut Eval<'_>, n: NodeId, off: u16, bytes: u8, h
 /// code for sm_90 multiplies with a rounded reciprocal in single precision: the product is off by
 /// less than one part in 2^22, and by less than the reciprocal itself for so many blocks.
 const MAX_CLUSTERED: i128 = 1 << 22;
+
+impl Eval<'_> {
+    /// The pointer parameter that a form counts from.
+    pub(crate) fn pointer_in(&self, f: &AffineForm) -> Option<AtomId> {
+        let mut words = f.terms.iter().filter_map(|t| match self.atoms[t.0].kind {
+            AtomKind::Param(at) => Some((at, t)),
+            _ => None,
+        });
+        let (Some((at, (atom, times))), None) = (words.next(), words.next()) else { return None };
+        (*times == 1 && input(LaunchInput::IsPointer(at), &self.launch).pin() == 1).then_some(*atom)
+    }
+
+    /// Bounds of a form: of an address those that hold wherever its pointer leads to. (What rests
+    /// on the pointer's number holds for no other launch.)
+    pub(crate) fn place_of(&self, f: &AffineForm) -> (Int, Int) {
+        let Some(pointer) = self.pointer_in(f) else { return self.atoms.boxed(f, false) };
+        let (lo, hi) = self.atoms.boxed(&f.without(pointer), false);
+        let [first, last] = [LIKELY_POINTERS.start, LIKELY_POINTERS.end - 1].map(Int::from);
+        (-(-first).add_hi(-lo), last.add_hi(hi))
+    }
+}
 
 pub(crate) fn special_value(eval: &mut Eval<'_>, s: Special) -> AffineForm {
     let l = eval.launch;
@@ -279,7 +300,7 @@ pub(crate) fn alternatives(
         let (mut lo, mut hi) = (INF, -INF);
         let mut deps: SmallVec<[AtomId; 3]> = SmallVec::new();
         for f in &alts {
-            let (l, h) = eval.atoms.boxed(f, false);
+            let (l, h) = eval.place_of(f);
             lo = lo.min(l);
             hi = hi.max(h);
             deps.extend(f.terms.iter().map(|t| t.0));

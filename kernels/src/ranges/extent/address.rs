@@ -10,6 +10,7 @@ use crate::ranges::domain::byte_set::{ByteSet, Dims};
 use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::constraints::ConstraintSet;
 use crate::ranges::domain::int::{INF, Int};
+use crate::ranges::domain::tape::{LaunchInput, input};
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::implied_constraints;
 use crate::ranges::eval::no_wrap::{concrete, interp};
@@ -142,6 +143,27 @@ pub(crate) fn bases(atoms: &Atoms, f: &AffineForm) -> SmallVec<[(AtomId, Symboli
         .collect()
 }
 
+/// Of several words in a sum the one that lies where pointers do, if only one does. The others are
+/// numbers then: with one of them as the base, the pointer would be a number of the result, which
+/// no launch with another pointer could take.
+fn only_pointer(
+    eval: &Eval<'_>,
+    bases: SmallVec<[(AtomId, SymbolicBase); 2]>,
+) -> SmallVec<[(AtomId, SymbolicBase); 2]> {
+    let is_pointer = |base: &SymbolicBase| match base {
+        SymbolicBase::Word(at) => Some(input(LaunchInput::IsPointer(*at), &eval.launch).pin() == 1),
+        _ => None,
+    };
+    if bases.len() < 2 || !bases.iter().all(|(_, base)| matches!(base, SymbolicBase::Word(_))) {
+        return bases;
+    }
+    let mut pointers = bases.iter().filter(|(_, base)| is_pointer(base) == Some(true));
+    match (pointers.next(), pointers.next()) {
+        (Some(one), None) => SmallVec::from_slice(&[*one]),
+        _ => bases,
+    }
+}
+
 fn one_form(eval: &mut Eval<'_>, f: &AffineForm, made: AccessContext<'_>, out: &mut Vec<ReachedBytes>) {
     let bases = bases(&eval.atoms, f);
     let opaque = f.terms.iter().find(|t| t.1 == 1 && eval.atoms[t.0].opaque.is_some()).map(|t| eval.atoms[t.0].opaque);
@@ -179,6 +201,7 @@ fn one_form(eval: &mut Eval<'_>, f: &AffineForm, made: AccessContext<'_>, out: &
         return;
     }
     let several = bases.len() > 1;
+    let bases = only_pointer(eval, bases);
     for (atom, base) in &bases {
         let rel = f.without(*atom);
         let rel = if several || rel.terms.iter().any(|t| matches!(eval.atoms[t.0].kind, AtomKind::Param(_))) {

@@ -5,7 +5,7 @@
 //! what an instruction computes, `pairing` the 64-bit values in two words, and
 //! `reciprocal_division` the division idiom.
 
-use super::demanded_bits::replace_partial_words;
+use super::demanded_bits::{replace_low_bytes, replace_partial_words};
 use super::invariant_phis::replace_invariant_phis;
 use super::node::{Graph, Kind, Node, NodeId, SyncPoint, Width};
 use super::ssa::{Def, END, Ssa};
@@ -110,6 +110,7 @@ pub(crate) fn build(f: &KernelIr, cfg: &Cfg) -> Graph {
     loaded_words(&mut builder);
     mark_cas_loads(&mut builder);
     replace_partial_words(&mut builder.g);
+    replace_low_bytes(&mut builder.g);
     replace_invariant_phis(&mut builder.g);
     builder.note_halves();
     let constant = |n: &NodeId| matches!(builder.g.node(*n).kind, Kind::Const(_));

@@ -14,12 +14,19 @@
 //! a bitwise function, a choice or a join from the same bit of them. So it is found out, from those
 //! who read a node back to its operands, which bits of it can make any difference. A word that
 //! agrees in these stands for it.
+//!
+//! Kernels test how their pointers are aligned (`(p | q) & 15`). Of the pointers such a test reads
+//! the lowest byte, so a launch whose other pointers agree in that byte has the same outcome.
 
 use super::node::{Graph, Kind, MapWords, Node, NodeId, Target, WarpDecision, Width};
+use crate::ir::BlockId;
 use smallvec::SmallVec;
 
 /// All bits of a node.
 const ALL: u64 = u64::MAX;
+
+/// Sums within sums that are looked through for pointers.
+const MAX_SUMS: u32 = 4;
 
 type Demands = SmallVec<[(NodeId, u64); 4]>;
 
@@ -53,6 +60,60 @@ pub(crate) fn replace_partial_words(g: &mut Graph) {
             _ => {}
         }
     }
+}
+
+/// Lets bitwise functions that read no more than the lowest byte of an address read that byte of
+/// the pointer parameters in it.
+pub(crate) fn replace_low_bytes(g: &mut Graph) {
+    let is_pointer = |n: &Node| matches!(n.kind, Kind::Param(_, 8) | Kind::ParamIndexed(_, 8, ..));
+    let is_bitwise = |n: &Node| matches!(n.kind, Kind::Lop3(..));
+    if !g.nodes.iter().any(is_pointer) || !g.nodes.iter().any(is_bitwise) {
+        return;
+    }
+    let wanted = demanded(g);
+    for k in 0..wanted.len() {
+        let Kind::Lop3(lut, x, y, z) = g.nodes[k].kind else { continue };
+        let mut operands = [x, y, z];
+        for (operand, (_, bits)) in operands.iter_mut().zip(bitwise(g, lut, [x, y, z], wanted[k])) {
+            if bits == 0 || bits > 0xff {
+                continue;
+            }
+            let Node { kind, width, home } = g.node(*operand).clone();
+            let low = match (kind, width) {
+                (Kind::Lo(whole), _) => low_byte(g, whole, home, MAX_SUMS),
+                (_, Width::W64) => {
+                    low_byte(g, *operand, home, MAX_SUMS).map(|low| g.put(Kind::Extend(false, low), width, home))
+                }
+                _ => None,
+            };
+            *operand = low.unwrap_or(*operand);
+        }
+        g.nodes[k].kind = Kind::Lop3(lut, operands[0], operands[1], operands[2]);
+    }
+}
+
+/// A 32-bit node that agrees in its lowest byte with a sum of 64 bits that has pointer parameters
+/// in it; `None`: it is none.
+fn low_byte(g: &mut Graph, whole: NodeId, home: BlockId, depth: u32) -> Option<NodeId> {
+    let kind = match g.node(whole).kind.clone() {
+        Kind::Param(at, 8) => Kind::Param(at, 1),
+        Kind::ParamIndexed(at, 8, _, index) => Kind::ParamIndexed(at, 1, false, index),
+        Kind::Lin(terms, c) if depth > 0 => {
+            let counts = |t: &&(NodeId, i64)| t.1 & 0xff != 0;
+            let low: SmallVec<[(Option<NodeId>, NodeId, i64); 3]> =
+                terms.iter().filter(counts).map(|t| (low_byte(g, t.0, home, depth - 1), t.0, t.1 & 0xff)).collect();
+            if low.iter().all(|t| t.0.is_none()) {
+                return None;
+            }
+            let term = |(found, n, times): (Option<NodeId>, NodeId, i64)| {
+                let low = found.unwrap_or_else(|| g.put(Kind::Lo(n), Width::W32, home));
+                (low, times)
+            };
+            Kind::Lin(low.into_iter().map(term).collect(), c & 0xff)
+        }
+        _ => return None,
+    };
+    Some(g.put(kind, Width::W32, home))
 }
 
 /// How many bytes of a word hold some bits, from the lowest byte on.
@@ -172,7 +233,7 @@ fn bitwise(g: &Graph, lut: u8, operands: [NodeId; 3], bits: u64) -> Demands {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{BlockId, Reason};
+    use crate::ir::Reason;
 
     /// A loop that carries a word round, of which it keeps the high half: the join is node 0, the
     /// permutation node 1. Conditions read it through a mask.
@@ -253,6 +314,44 @@ mod tests {
         // Of what was there before, a bit is read.
         assert_eq!(put_by(0xffff_fffb, 4, 5), [None, None]);
         assert_eq!(put_by(0xffff_fffb, 8, 2), [None, None]);
+    }
+
+    #[test]
+    fn tests_of_alignment_read_the_lowest_byte_of_a_pointer() {
+        // (lo(p + 4 * index) | whole) & mask, of which all bits are read.
+        let replaced = |mask: u64, wide: bool| {
+            let [pointer, index, sum, lowest, mask_at, either] = [0, 1, 2, 3, 4, 5].map(NodeId);
+            let width = if wide { Width::W64 } else { Width::W32 };
+            let term = if wide { sum } else { lowest };
+            let nodes = [
+                (Kind::Param(16, 8), Width::W64),
+                (Kind::Opaque(Reason::Loaded), Width::W64),
+                (Kind::Lin(SmallVec::from_slice(&[(pointer, 1), (index, 256)]), 0x104), Width::W64),
+                (Kind::Lo(sum), Width::W32),
+                (Kind::Const(mask), width),
+                (Kind::Lop3(0xfc, term, term, term), width),
+                (Kind::Lop3(0xc0, either, mask_at, mask_at), width),
+            ];
+            let node = |(kind, width)| Node { kind, width, home: BlockId(0) };
+            let nodes = nodes.into_iter().map(node).collect();
+            let mut g = Graph { nodes, conds: vec![Some(NodeId(6))], ..Graph::default() };
+            replace_low_bytes(&mut g);
+            let Kind::Lop3(_, low, ..) = g.node(either).kind else { panic!("a bitwise function") };
+            let low = match g.node(low).kind {
+                Kind::Extend(false, low) if wide => low,
+                _ => low,
+            };
+            match &g.node(low).kind {
+                Kind::Lin(terms, c) => Some((g.node(terms[0].0).kind.clone(), terms.len(), *c)),
+                _ => None,
+            }
+        };
+        for wide in [false, true] {
+            let byte = Some((Kind::Param(16, 1), 1, 4));
+            assert_eq!([0xf, 0xff].map(|mask| replaced(mask, wide)), [byte.clone(), byte], "{wide}");
+            let whole = replaced(0x1ff, wide);
+            assert!(whole.is_none_or(|sum| sum.0 == Kind::Param(16, 8)), "{wide}");
+        }
     }
 
     #[test]

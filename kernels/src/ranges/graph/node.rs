@@ -424,6 +424,12 @@ impl Graph {
         &self.nodes[n.0 as usize]
     }
 
+    /// Adds a node behind all others.
+    pub(super) fn put(&mut self, kind: Kind, width: Width, home: BlockId) -> NodeId {
+        self.nodes.push(Node { kind, width, home });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
     /// The nodes a node is computed from.
     pub(crate) fn operands(&self, n: NodeId) -> SmallVec<[NodeId; 4]> {
         let mut v: SmallVec<[NodeId; 4]> = SmallVec::new();

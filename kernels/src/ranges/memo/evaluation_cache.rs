@@ -61,10 +61,7 @@ impl CachedEvaluation {
 
     /// The parameter bytes that mattered.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = Range<usize>> {
-        self.inputs.iter().filter_map(|(input, _)| match *input {
-            LaunchInput::Bytes(at, bytes) => Some(usize::from(at)..usize::from(at) + usize::from(bytes)),
-            LaunchInput::Grid(_) => None,
-        })
+        self.inputs.iter().filter_map(|(input, _)| input.bytes())
     }
 }
 
@@ -104,6 +101,12 @@ impl EvaluationCache {
     #[cfg(test)]
     pub(crate) fn ahead(&self) -> u32 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ahead
+    }
+
+    /// How many evaluations are kept.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.iter().count()
     }
 
     /// How many launches got the bytes of others that differ in pointers only, as a bound.
@@ -258,6 +261,16 @@ DONE: ret;
   mov.u32 %r4, %tid.x; mul.wide.s32 %d3, %r4, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r4;
 DONE: ret;
 }
+.visible .entry aligned(.param .u64 o, .param .u64 a, .param .u64 step) {
+  .reg .pred %p<3>; .reg .b32 %r<5>; .reg .f32 %f<2>; .reg .b64 %d<12>;
+  ld.param.u64 %d1, [o]; ld.param.u64 %d2, [a]; ld.param.u64 %d3, [step];
+  setp.eq.s64 %p1, %d2, 0; @%p1 bra DONE;
+  mov.u32 %r4, %tid.x; mul.wide.s32 %d4, %r4, 4; add.s64 %d5, %d1, %d4; add.s64 %d6, %d5, %d3;
+  or.b64 %d7, %d1, %d2; and.b64 %d8, %d7, 15; setp.ne.s64 %p2, %d8, 0; @%p2 bra ODD;
+  add.s64 %d9, %d2, %d4; ld.global.f32 %f1, [%d9]; st.global.f32 [%d6], %f1; bra DONE;
+ODD: st.global.u32 [%d6], %r4;
+DONE: ret;
+}
 .visible .entry fixed() {
   .reg .b32 %r<2>; .reg .b64 %d<2>;
   mov.u64 %d1, 139637976727552; mov.u32 %r1, 1; st.global.u32 [%d1], %r1; ret;
@@ -323,6 +336,27 @@ DONE: ret;
         assert!(same_as_fresh("large", |n| (1, params(1, &[n]))) < 5);
         // Nothing of the launch matters.
         assert!(same_as_fresh("fixed", |n| (n % 7 + 1, Vec::new())) < 5);
+    }
+
+    #[test]
+    fn pointers_that_are_tested_for_null_and_alignment_need_no_evaluation_each() {
+        let kept = image_of("aligned");
+        let mut evaluated = Vec::new();
+        for (pair, odd) in (0..40_u64).map(|n| (n * 37 % 41, n / 20)) {
+            let pointers = [0x7f00_0000_0000 + (pair << 21) + 4 * odd, 0x7e00_0000_0000 + (pair << 33)];
+            // (Without the second pointer nothing is touched.)
+            for second in [pointers[1], 0] {
+                let words = [pointers[0], second, 0x4000];
+                let params: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let found = evaluate(&kept, 2, &params);
+                assert_eq!(found, evaluate(&image_of("aligned"), 2, &params), "{words:x?}");
+                let accesses = if second == 0 { 0 } else { 2 - odd as usize };
+                assert_eq!(found.len(), accesses, "{found:?}");
+                assert!(found.iter().all(|a| matches!(a.extent, Extent::Bounded { exact: true, .. })), "{found:?}");
+            }
+            evaluated.push(kept.analysis().cache().kept());
+        }
+        assert_eq!([0, 19, 39].map(|n| evaluated[n]), [2, 2, 3], "aligned, null, odd");
     }
 
     #[test]
