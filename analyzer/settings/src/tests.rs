@@ -77,11 +77,3 @@ fn what_excludes_each_other_is_refused() {
     assert_eq!(of("symbol-path=/nosuch"), "--symbol-path: there is no folder '/nosuch'");
     assert_eq!(of("symbol-path=/:latent"), "");
 }
-
-#[test]
-fn what_is_passed_on_has_the_defaults_of_the_table() {
-    let options = Options::default();
-    let passed = ROWS.iter().filter_map(|row| Some((row, options.passed_on(row.id)?)));
-    let differ: Vec<&str> = passed.filter(|(row, value)| value != row.default).map(|(row, _)| row.name).collect();
-    assert_eq!(differ, [""; 0]);
-}
