@@ -186,16 +186,8 @@ pub(crate) mod tests {
         let within = |region| Site { region: Region(region), ..Site::unknown(Cause::Kernel) };
         all.add(&inside("k<1>", 1, vec![pair(9, 4, Possible)]), &within(4), &memory);
         all.add(&inside("k<2>", 2, vec![pair(8, 31, Certain)]), &within(7), &memory);
-        all.add(
-            &inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]),
-            &within(7),
-            &memory,
-        );
-        all.add(
-            &inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]),
-            &within(5),
-            &memory,
-        );
+        all.add(&inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]), &within(7), &memory);
+        all.add(&inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]), &within(5), &memory);
         assert_eq!(all.all().len(), 1, "{:?}", all.all());
         let one = &all.all()[0];
         assert_eq!((one.count, one.launches, &*one.kernel), (20, 3, "k<2>"));

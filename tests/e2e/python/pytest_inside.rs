@@ -160,7 +160,8 @@ fn the_mended_kernel_passes_and_without_the_check_the_racy_one_too() {
 
 #[test]
 fn a_mark_expects_a_race_inside_a_kernel_by_its_kind_or_hazard() {
-    let Some((ended, junit)) = pytest("pytest-inside-known", &format!("{KERNELS}{KNOWN}"), &["--streamsan-args=--inside"])
+    let Some((ended, junit)) =
+        pytest("pytest-inside-known", &format!("{KERNELS}{KNOWN}"), &["--streamsan-args=--inside"])
     else {
         return;
     };
