@@ -109,17 +109,29 @@ def pytest_cmdline_main(config):
     junit = getattr(config.option, "xmlpath", None)
     if junit and lines:
         _add_to_junit(os.path.join(str(config.invocation_params.dir), os.path.expanduser(junit)), lines)
-    broken = sum(finding.get("kind") == "forbidden" for finding in failing)
-    if len(failing) > broken:
-        print("streamsan: %s between CUDA streams" % _count(len(failing) - broken, "data race"))
-    if broken:
-        print("streamsan: %s that --forbid forbids" % _count(broken, "call"))
+    for number, noun, rest in _kinds(failing):
+        print("streamsan: %s %s" % (_count(number, noun), rest))
     if expected:
         print("streamsan: %s as expected" % _count(expected, "finding"))
     if lines:
         print("streamsan: %s" % _ending(notes, {test for test, _ in races}, {test for test, _ in absent}))
         return code or pytest.ExitCode.TESTS_FAILED
     return code
+
+
+# What the summary calls findings that are no races between streams, by their kinds.
+CALLED = {
+    "race-inside-kernel": ("data race", "inside kernels"),
+    "uninitialized-read": ("read", "of unwritten memory"),
+    "forbidden": ("call", "that --forbid forbids"),
+}
+BETWEEN_STREAMS = ("data race", "between CUDA streams")
+
+
+def _kinds(findings):
+    """How many findings there are of what the summary calls alike, and how it calls them."""
+    called = [CALLED.get(finding.get("kind"), BETWEEN_STREAMS) for finding in findings]
+    return [(called.count(name),) + name for name in (BETWEEN_STREAMS,) + tuple(CALLED.values()) if name in called]
 
 
 def _count(number, noun):
@@ -157,7 +169,12 @@ def _ending(notes, racy, absent):
 def _is_expected(finding, note):
     """Whether a test is marked with this finding, which fails the run without the mark."""
     hazards = note.get("expects")
-    return hazards is not None and (not hazards or finding["hazard"] in hazards) and finding.get("verdict") == "fails"
+    return hazards is not None and (not hazards or not _names(finding).isdisjoint(hazards)) and finding.get("verdict") == "fails"
+
+
+def _names(finding):
+    """What a mark may call a finding: its hazard (``read-after-write``) or its kind (``race-inside-kernel``)."""
+    return {finding["hazard"], finding.get("kind")} - {None}
 
 
 def _judge(findings, notes):
@@ -187,7 +204,7 @@ def _absent(findings, notes):
     for finding in findings:
         for test, _ in _lines(finding):
             if _is_expected(finding, notes.get(test, {})):
-                found.setdefault(test, set()).add(finding["hazard"])
+                found.setdefault(test, set()).update(_names(finding))
     failures = []
     for test, note in notes.items():
         if note.get("expects") is None or note["outcome"] != "passed":
@@ -297,7 +314,8 @@ def _lines(finding):
         access = finding["access"]
         # The user wrote the operator; the kernel's name is that of a template inside of PyTorch.
         what = access.get("operator") or _short(access.get("kernel") or access["call"])
-        text = "streamsan: %s by %s (%s)" % (finding["hazard"], what, finding["confidence"])
+        where = "inside" if finding.get("kind") == "race-inside-kernel" else "by"
+        text = "streamsan: %s %s %s (%s)" % (finding["hazard"], where, what, finding["confidence"])
     for test in dict.fromkeys(tests):
         yield test, text if test != first or test == before else "%s, after %s" % (text, before)
 

@@ -4,7 +4,7 @@
 //! Owns that de-duplication. The races come from the simulated GPU ([`trace::Op::Inside`]), which
 //! also grades them; the rule is in `sim/races/src/grade.rs`. Knows no names.
 
-use crate::memory::{Allocation, Allocations, Site};
+use crate::memory::{Allocation, Allocations, SeenRegions, Site};
 use rustc_hash::FxHashMap;
 use trace::Epoch;
 use trace::op::inside::{InsideKind, InsideRemedy, ReadInside, ReadRace, ReadSide, inside_flags};
@@ -38,6 +38,8 @@ pub struct RawInside {
     pub count: u64,
     /// Launches that showed it.
     pub launches: u64,
+    /// The regions of those launches, each once, in their order.
+    pub regions: SeenRegions,
     /// The last of them.
     last: (Epoch, u32),
 }
@@ -82,9 +84,10 @@ impl InsideRaces {
                 known.count += race.count;
                 known.launches += u64::from(known.last != last);
                 known.last = last;
+                known.regions.add(site.region);
                 if weight(race) < weight(&known.race) {
-                    let (count, launches) = (known.count, known.launches);
-                    *known = RawInside { count, launches, ..RawInside::of(race, inside, site, memory) };
+                    let (count, launches, regions) = (known.count, known.launches, known.regions.clone());
+                    *known = RawInside { count, launches, regions, ..RawInside::of(race, inside, site, memory) };
                 }
                 continue;
             }
@@ -123,6 +126,7 @@ impl RawInside {
             allocation,
             count: race.count,
             launches: 1,
+            regions: SeenRegions::of(site.region),
             last: (inside.launch, inside.node),
         }
     }
@@ -131,7 +135,7 @@ impl RawInside {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::memory::Cause;
+    use crate::memory::{Cause, Region};
     use trace::TimelineId;
     use trace::op::inside::{InsideGrade, InsideRemedy, InsideScope};
 
@@ -179,22 +183,16 @@ pub(crate) mod tests {
         use InsideKind::{Read, Write};
         let (mut all, memory) = (InsideRaces::default(), Allocations::default());
         let pair = |a, b, grade| race([side(3, Write, a), side(7, Read, b)], grade);
-        all.add(&inside("k<1>", 1, vec![pair(9, 4, Possible)]), &Site::unknown(Cause::Kernel), &memory);
-        all.add(&inside("k<2>", 2, vec![pair(8, 31, Certain)]), &Site::unknown(Cause::Kernel), &memory);
-        all.add(
-            &inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]),
-            &Site::unknown(Cause::Kernel),
-            &memory,
-        );
-        all.add(
-            &inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]),
-            &Site::unknown(Cause::Kernel),
-            &memory,
-        );
+        let within = |region| Site { region: Region(region), ..Site::unknown(Cause::Kernel) };
+        all.add(&inside("k<1>", 1, vec![pair(9, 4, Possible)]), &within(4), &memory);
+        all.add(&inside("k<2>", 2, vec![pair(8, 31, Certain)]), &within(7), &memory);
+        all.add(&inside("k<2>", 2, vec![race([side(7, Read, 5), side(3, Write, 6)], Certain)]), &within(7), &memory);
+        all.add(&inside("k<3>", 3, vec![race([side(3, Write, 0), side(7, Write, 1)], Certain)]), &within(5), &memory);
         assert_eq!(all.all().len(), 1, "{:?}", all.all());
         let one = &all.all()[0];
         assert_eq!((one.count, one.launches, &*one.kernel), (20, 3, "k<2>"));
         assert_eq!(one.race.sides[1].thread, Some([6, 0, 0]), "it reads, and its threads are low");
+        assert_eq!(one.regions.as_slice(), [4, 7, 5].map(Region), "of all launches, that of the example among them");
         // A read of unwritten bytes at the same line is another matter.
         let reads = race([side(7, Read, 5), side(7, Read, 5)], InsideGrade::Likely);
         let unwritten = ReadRace { remedy: InsideRemedy::FirstWrite, ..reads.clone() };

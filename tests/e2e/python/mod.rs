@@ -2,6 +2,7 @@
 
 mod external;
 mod pytest_expectations;
+mod pytest_inside;
 pub mod pytest_plugin;
 mod restart;
 mod wheel;

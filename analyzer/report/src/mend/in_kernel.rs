@@ -98,6 +98,7 @@ impl Elaborator<'_> {
             count: raw.count,
             pid: self.names.process.pid,
             origin: self.names.process.name(),
+            ranges: self.ranges(raw.regions.as_slice()),
             allocation: memory,
             internal: is_of_collectives(&sides, &in_kernel),
             in_kernel: Some(in_kernel),
