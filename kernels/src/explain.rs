@@ -17,10 +17,15 @@
 //!   `"accesses":[{"kind","at","words","file","line"}]`, one entry for each instruction with a line
 //!   that may touch global memory. `kind` is one of `read`, `write`, `atomic`; `words` are the
 //!   offsets of the words from which its address derives.
+//! * Kernels whose machine code leads from a store to shared memory to a bulk operation that reads
+//!   it, without a fence between the proxies, have
+//!   `"unfenced":[{"at","store","line","store_line"}]`: both instructions, and their lines if they
+//!   have any (`{"file","line"}`).
 //! * Kernels that could not be summarised are in `"failed":[{"name","arch","error"}]`.
 
 use crate::code_image::CodeImage;
 use crate::effects::{AccessKind, WordExtent};
+use crate::ir::UnfencedCopy;
 use crate::summary::Summary;
 use crate::summary_cache::Cache;
 use device_code::arch::Arch;
@@ -42,6 +47,19 @@ pub struct Explained {
     pub summary: Result<Arc<Summary>, String>,
     /// The memory instructions that have a source line, in the order of the code.
     pub accesses: Vec<ExplainedAccess>,
+    /// Bulk operations without a fence between the proxies in front of them.
+    pub unfenced: Vec<ExplainedCopy>,
+}
+
+/// A bulk operation and the store in front of it, with their source lines.
+#[derive(Debug)]
+pub struct ExplainedCopy {
+    /// Both.
+    pub copy: UnfencedCopy,
+    /// The line of the operation, if it has one.
+    pub line: Option<SourceLine>,
+    /// That of the store.
+    pub store_line: Option<SourceLine>,
 }
 
 /// A memory instruction and its source line.
@@ -65,6 +83,12 @@ fn accesses(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedAcc
     let early: Vec<_> = summary.early_instructions().collect();
     let whole = |(kind, at, words, line)| ExplainedAccess { kind, at, words, early: early.contains(&(kind, at)), line };
     all.map(whole).collect()
+}
+
+fn unfenced(code: &CodeImage, name: &str, summary: &Summary) -> Vec<ExplainedCopy> {
+    let line = |at| user_line(&code.lines(name, at)).cloned();
+    let whole = |copy: &UnfencedCopy| ExplainedCopy { copy: *copy, line: line(copy.at), store_line: line(copy.store) };
+    summary.unfenced_copies().iter().map(whole).collect()
 }
 
 /// Summarises every kernel of a file: a fatbin, cubin, PTX text, or a program or library that holds
@@ -92,6 +116,7 @@ pub fn explain(bytes: &[u8], only: Option<&str>, cache: Option<&Arc<Cache>>) -> 
                         ptx: false,
                         summary: Err(format!("fatbin at {:#x}: {e}", h.offset)),
                         accesses: Vec::new(),
+                        unfenced: Vec::new(),
                     }),
                 }
             }
@@ -113,7 +138,8 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, cache: Option<&Arc<Cache
                 for name in code.kernel_names().filter(|n| only.is_none_or(|o| n.contains(o))) {
                     let summary = code.summary(name).map_err(|e| e.to_string());
                     let accesses = summary.as_ref().map_or_else(|_| Vec::new(), |s| accesses(&code, name, s));
-                    out.push(Explained { name: name.to_owned(), arch: e.arch, ptx, summary, accesses });
+                    let unfenced = summary.as_ref().map_or_else(|_| Vec::new(), |s| unfenced(&code, name, s));
+                    out.push(Explained { name: name.to_owned(), arch: e.arch, ptx, summary, accesses, unfenced });
                 }
             }
             Err(error) => out.push(Explained {
@@ -122,6 +148,7 @@ fn explain_image(image: &Image<'_>, only: Option<&str>, cache: Option<&Arc<Cache
                 ptx,
                 summary: Err(error),
                 accesses: Vec::new(),
+                unfenced: Vec::new(),
             }),
         }
     }
@@ -184,6 +211,9 @@ pub fn explain_json(kernels: &[Explained]) -> Value {
                 if !k.accesses.is_empty() {
                     v["accesses"] = k.accesses.iter().map(access).collect();
                 }
+                if !k.unfenced.is_empty() {
+                    v["unfenced"] = k.unfenced.iter().map(unfenced_copy).collect();
+                }
                 list.push(v);
             }
         }
@@ -204,4 +234,10 @@ fn access(a: &ExplainedAccess) -> Value {
         AccessKind::AtomicWrite => "atomic-write",
     };
     json!({ "kind": kind, "at": a.at, "words": a.words, "file": a.line.file, "line": a.line.line })
+}
+
+fn unfenced_copy(found: &ExplainedCopy) -> Value {
+    let line = |line: &Option<SourceLine>| line.as_ref().map(|line| json!({ "file": line.file, "line": line.line }));
+    let (at, store) = (found.copy.at, found.copy.store);
+    json!({ "at": at, "store": store, "line": line(&found.line), "store_line": line(&found.store_line) })
 }

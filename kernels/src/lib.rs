@@ -37,9 +37,9 @@ pub use crate::effects::{
     AccessKind, Base, Dependency, Dim, Early, Extent, Gap, KernelAccess, LaunchArgs, Lock, LockRole, Loss, LossRole,
     Param, Reason, Selection, Tiles, Triggering, Triggers, WordExtent,
 };
-pub use crate::ir::{FlagLoad, LoadScope, SystemFences};
+pub use crate::ir::{FlagLoad, LoadScope, SystemFences, UnfencedCopy};
 pub use crate::summary_cache::Cache;
 pub use code_bytes::CodeBytes;
 pub use code_image::{CodeImage, LoadError, SummaryError};
-pub use explain::{Explained, ExplainedAccess, explain, explain_json, kernel_names};
+pub use explain::{Explained, ExplainedAccess, ExplainedCopy, explain, explain_json, kernel_names};
 pub use summary::Summary;

@@ -10,7 +10,9 @@ use crate::effects::{
 };
 use crate::ir::cfg::Cfg;
 use crate::ir::grid_wait::triggers;
-use crate::ir::{FlagLoad, KernelIr, Sync, SystemFences, SystemLoads, flag_loads, grid_wait, jump_threading};
+use crate::ir::{
+    FlagLoad, KernelIr, Sync, SystemFences, SystemLoads, UnfencedCopy, flag_loads, grid_wait, jump_threading,
+};
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,7 @@ pub struct Summary {
     system_fences: SystemFences,
     system_loads: SystemLoads,
     flag_loads: Vec<FlagLoad>,
+    unfenced: Vec<UnfencedCopy>,
     partial_copies: bool,
     cluster: Option<[u32; 3]>,
     analysis: Analysis,
@@ -99,6 +102,7 @@ impl Summary {
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
             flag_loads,
+            unfenced: f.unfenced.clone(),
             partial_copies: f.partial_copies,
             cluster: f.cluster,
             analysis,
@@ -267,6 +271,13 @@ impl Summary {
     #[must_use]
     pub fn flag_loads(&self) -> &[FlagLoad] {
         &self.flag_loads
+    }
+
+    /// The bulk operations that read shared memory behind stores of its threads, without a fence
+    /// between the proxies in between. Machine code only.
+    #[must_use]
+    pub fn unfenced_copies(&self) -> &[UnfencedCopy] {
+        &self.unfenced
     }
 
     /// Blocks a cluster and axis, where the code fixes them. A launch of such a kernel need not say

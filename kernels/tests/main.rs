@@ -18,6 +18,7 @@ mod grid_waits;
 mod handovers;
 mod launch_invariant;
 mod line_table;
+mod proxy_paths;
 mod ptx_bit_fields;
 mod ptx_forms;
 mod ptx_modules;

@@ -1,5 +1,5 @@
-//! Asynchronous copies whose source is overwritten, in CUDA C++ as PTX and as machine code: racy
-//! and mended.
+//! Asynchronous copies whose source is overwritten, or whose target another copy of the thread
+//! fills, in CUDA C++ as PTX and as machine code: racy and mended.
 
 use sim_races::{Grade, Race};
 use streamsan_sim::interp::Launch;
@@ -75,10 +75,31 @@ template <bool M> __device__ void tail(int* d) {
     __pipeline_wait_prior(0);
     d[N + T] = s[T];
 }
+// The stage is filled again; its first contents are read, or not, by a thread that has waited.
+template <bool M> __device__ void refilled(int* d) {
+    __shared__ int s[64];
+    __pipeline_memcpy_async(&s[T], &d[T], 4);
+    __pipeline_commit();
+    if (M) __pipeline_wait_prior(0);
+    __pipeline_memcpy_async(&s[T], &d[N + T], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    d[2 * N + T] = s[T];
+}
+// Both copies are of one group.
+template <bool M> __device__ void doubled(int* d) {
+    __shared__ int s[128];
+    __pipeline_memcpy_async(&s[T], &d[T], 4);
+    __pipeline_memcpy_async(&s[T + (M ? N : 0)], &d[N + T], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    d[2 * N + T] = s[T];
+}
 #define BOTH(name) \
     extern "C" __global__ void name##_racy(int* d) { name<false>(d); } \
     extern "C" __global__ void name##_mended(int* d) { name<true>(d); }
 BOTH(own) BOTH(other) BOTH(stages) BOTH(loop) BOTH(filled) BOTH(tail)
+BOTH(refilled) BOTH(doubled)
 "#;
 
 fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
@@ -97,6 +118,21 @@ fn sources_are_overwritten_behind_the_wait_only() {
             let copies = |race: &&Race| race.sides.iter().any(|side| side.asynchronous);
             let surest = found.iter().find(copies).map(|race| race.grade);
             assert_eq!(surest, Some(Grade::Certain), "{name}: {found:?}");
+            assert_eq!(races(&gpu, &format!("{name}_mended")), [], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_stage_is_filled_again_behind_the_wait_only() {
+    for gpu in Gpu::both(SOURCE) {
+        for (name, grade) in [("refilled", Grade::Possible), ("doubled", Grade::Likely)] {
+            let found = races(&gpu, &format!("{name}_racy"));
+            let copies = |race: &Race| race.sides.iter().all(|side| side.asynchronous);
+            assert!(
+                !found.is_empty() && found.iter().all(|race| copies(race) && race.grade == grade),
+                "{name}: {found:?}"
+            );
             assert_eq!(races(&gpu, &format!("{name}_mended")), [], "{name}");
         }
     }

@@ -187,3 +187,57 @@ fn each_form_runs_or_is_refused_by_its_name() {
     let runs = forms.iter().filter(|form| form.runs).count();
     assert!(runs > 200 && forms.len() - runs < 40, "{runs} of {}", forms.len());
 }
+
+/// What a kernel of machine code is refused for.
+fn refusal(cubin: Vec<u8>) -> String {
+    let gpu = Gpu::from_cubin(cubin);
+    let memory = gpu.zeros::<u32>(64);
+    let fault =
+        gpu.try_launch("k", Launch { grid: [1; 3], block: [32, 1, 1], ..Launch::default() }, &[(&memory).into()]);
+    match fault.map_err(|fault| fault.kind) {
+        Err(FaultKind::Unsupported(why)) => why.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Machine code of a kernel that reads every copy of a multicast object.
+fn multicast_load() -> Vec<u8> {
+    let text = format!(
+        "{HEAD}.visible .entry k(.param .u64 g) {{\n.reg .b64 %g;\n.reg .f32 %f;\nld.param.u64 %g, [g];\n\
+         cvta.to.global.u64 %g, %g;\nmultimem.ld_reduce.relaxed.gpu.global.add.f32 %f, [%g];\n\
+         st.global.f32 [%g+16], %f;\nret;\n}}\n"
+    );
+    let input = tests::build::generated("multicast_load.ptx", &text);
+    let args = ["-arch=sm_90a", "-o", "{out}", &input.display().to_string()].map(String::from);
+    let built = tests::build::cached("multicast_load.cubin", &toolkit().join("bin/ptxas"), &args, &[&input]);
+    std::fs::read(built.expect("machine code")).expect("a file")
+}
+
+#[test]
+fn what_machine_code_lacks_is_refused_by_its_name() {
+    let code = multicast_load();
+    assert!(refusal(code.clone()).contains("LDGMC"));
+    // ptxas was not seen to emit the others: they take the place of the load.
+    let nop = code.windows(8).position(|word| word == [0x18, 0x79, 0, 0, 0, 0, 0, 0]).expect("a NOP");
+    let is_load = |at: &usize| u16::from_le_bytes([code[*at], code[at + 1]]) & 0xfff == 0x9a5;
+    let load = (nop % 16..nop).step_by(16).find(is_load).expect("the load");
+    for (opcode, name) in [(0x353_u16, "RPCMOV"), (0x9c9, "USETSHMSZ")] {
+        let mut code = code.clone();
+        code.copy_within(nop..nop + 16, load);
+        code[load..load + 2].copy_from_slice(&(opcode | 7 << 12).to_le_bytes());
+        let why = refusal(code);
+        assert!(why.contains(name), "{name}: {why}");
+    }
+}
+
+#[test]
+fn what_came_with_later_devices_is_refused_by_its_name() {
+    let cancel = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%s], [%bar];";
+    let asked = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;";
+    let first = "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r1, %q1;";
+    for text in [cancel, asked, first] {
+        let form = Form { line: 1, runs: false, alone: true, text: text.to_owned() };
+        let why = outcome(&form).expect_err(text);
+        assert!(why.starts_with("clusterlaunchcontrol") && text.contains(&why), "{text}: {why}");
+    }
+}

@@ -36,6 +36,10 @@ pub enum HintKind {
     /// them.
     #[serde(rename = "signal-pad")]
     SignalPad,
+    /// The code of a kernel leads from a store to shared memory to a bulk operation that reads it,
+    /// without a fence between the proxies.
+    #[serde(rename = "copy-without-proxy-fence")]
+    UnfencedCopy,
     /// A fence or a barrier inside a kernel without which nothing is unordered in this run.
     #[serde(rename = "superfluous-in-kernel")]
     SuperfluousInKernel,
@@ -43,7 +47,7 @@ pub enum HintKind {
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::WaitNeverRecorded,
         Self::NeverWaitedFor,
         Self::RecordedAgain,
@@ -52,6 +56,7 @@ impl HintKind {
         Self::FlagScope,
         Self::FlagUnordered,
         Self::SignalPad,
+        Self::UnfencedCopy,
         Self::SuperfluousInKernel,
     ];
 
@@ -66,6 +71,7 @@ impl HintKind {
             Self::FlagScope => "flag-scope",
             Self::FlagUnordered => "flag-without-acquire",
             Self::SignalPad => "signal-pad",
+            Self::UnfencedCopy => "copy-without-proxy-fence",
             Self::SuperfluousInKernel => "superfluous-in-kernel",
         }
     }

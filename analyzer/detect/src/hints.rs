@@ -12,7 +12,7 @@ use crate::state::happens_before::View;
 use crate::state::names::Names;
 use crate::state::signal_pads::PadUse;
 use crate::state::streams::Streams;
-use kernels::{FlagLoad, LoadScope};
+use kernels::{FlagLoad, LoadScope, UnfencedCopy};
 use rustc_hash::FxHashMap;
 use trace::{Epoch, EventId, KernelId, Op, Origin, Region, Space, StackId, StreamId, StreamKind, SyncScope};
 
@@ -54,21 +54,30 @@ pub struct Key {
     pub stack: StackId,
     /// Where the other call was made, if there are two.
     pub other: StackId,
-    /// The kernel that polls a flag, and the load.
-    pub flag: Option<(KernelId, FlagLoad)>,
+    /// The kernel whose code it is about, and where in it.
+    pub inside: Option<(KernelId, CodeSpot)>,
 }
 
-/// A launch of a kernel that polls a flag of another process by too weak a load.
+/// What a hint about the code of a kernel is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CodeSpot {
+    /// It polls a flag of another process by too weak a load.
+    Flag(FlagLoad),
+    /// It lacks a fence between the proxies.
+    Copy(UnfencedCopy),
+}
+
+/// A launch of a kernel whose code has such a place.
 #[derive(Clone, Copy, Debug)]
-pub struct WeakFlag {
+pub struct DoubtfulLaunch {
     /// Where it was launched.
     pub stack: StackId,
     /// On which stream.
     pub stream: StreamId,
     /// The kernel.
     pub kernel: KernelId,
-    /// The load.
-    pub load: FlagLoad,
+    /// The place.
+    pub spot: CodeSpot,
 }
 
 /// A hint with the number of its occurrences.
@@ -132,7 +141,7 @@ impl Hints {
         };
         // A side in no memory at all is one of the two only where the other one is a device's.
         if is_pageable(dst, dst_space) != is_pageable(src, src_space) {
-            let key = Key { kind: HintKind::PageableNode, stack, other: StackId::NONE, flag: None };
+            let key = Key { kind: HintKind::PageableNode, stack, other: StackId::NONE, inside: None };
             self.say(key, (stream, StreamId::NONE), 1);
         }
     }
@@ -146,20 +155,25 @@ impl Hints {
         }
     }
 
-    /// Observes a launch of a kernel that polls a flag.
-    pub fn weak_flag(&mut self, weak: &WeakFlag) {
-        let WeakFlag { stack, stream, kernel, load } = *weak;
-        let narrow = (load.scope != LoadScope::System).then_some(HintKind::FlagScope);
-        let unordered = load.data.map(|_| HintKind::FlagUnordered);
-        for kind in narrow.into_iter().chain(unordered) {
-            let key = Key { kind, stack, other: StackId::NONE, flag: Some((kernel, load)) };
+    /// Observes a launch of a kernel whose code is doubtful.
+    pub fn doubtful_launch(&mut self, launch: &DoubtfulLaunch) {
+        let DoubtfulLaunch { stack, stream, kernel, spot } = *launch;
+        let kinds = match spot {
+            CodeSpot::Flag(load) => {
+                let narrow = (load.scope != LoadScope::System).then_some(HintKind::FlagScope);
+                [narrow, load.data.map(|_| HintKind::FlagUnordered)]
+            }
+            CodeSpot::Copy(_) => [Some(HintKind::UnfencedCopy), None],
+        };
+        for kind in kinds.into_iter().flatten() {
+            let key = Key { kind, stack, other: StackId::NONE, inside: Some((kernel, spot)) };
             self.say(key, (stream, StreamId::NONE), 1);
         }
     }
 
     /// Two launches use one word of a signal pad without order.
     pub fn signal_pad(&mut self, [first, second]: [PadUse; 2]) {
-        let key = Key { kind: HintKind::SignalPad, stack: second.stack, other: first.stack, flag: None };
+        let key = Key { kind: HintKind::SignalPad, stack: second.stack, other: first.stack, inside: None };
         self.say(key, (second.stream, first.stream), 1);
     }
 
@@ -195,7 +209,7 @@ impl Hints {
             _ => stack,
         };
         if let Some((kind, other, streams)) = hint {
-            self.say(Key { kind, stack: place, other, flag: None }, streams, 1);
+            self.say(Key { kind, stack: place, other, inside: None }, streams, 1);
         }
         self.used(event);
     }
@@ -205,7 +219,7 @@ impl Hints {
             && !e.used
             && let Some(last) = e.last
         {
-            let key = Key { kind: HintKind::NeverWaitedFor, stack: last.stack, other: StackId::NONE, flag: None };
+            let key = Key { kind: HintKind::NeverWaitedFor, stack: last.stack, other: StackId::NONE, inside: None };
             self.say(key, (last.stream, StreamId::NONE), 1);
         }
     }
@@ -250,7 +264,7 @@ impl Hints {
             sites.sort_by_key(|(stack, (_, count))| (std::cmp::Reverse(*count), stack.0));
             for (stack, (stream, count)) in sites {
                 self.say(
-                    Key { kind: HintKind::LegacyKernel, stack, other: StackId::NONE, flag: None },
+                    Key { kind: HintKind::LegacyKernel, stack, other: StackId::NONE, inside: None },
                     (stream, StreamId::NONE),
                     count,
                 );

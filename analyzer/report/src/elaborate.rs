@@ -282,6 +282,19 @@ impl Elaborator<'_> {
         Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()))
     }
 
+    /// The same, and where the kernel itself has called what has that line, if that was inlined.
+    pub(super) fn kernel_lines(&mut self, stream: trace::StreamId, kernel: trace::KernelId, at: u32) -> Option<String> {
+        let inner = self.kernel_line(stream, kernel, at)?;
+        let def = self.names.kernel(kernel)?;
+        let context = self.streams.get(stream).map_or(trace::ContextId::NONE, |stream| stream.context);
+        let outer = self.code.outer_line(def, self.names.arch(context)?, at);
+        let outer = outer.map(|(file, line)| format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()));
+        Some(match outer.filter(|outer| *outer != inner) {
+            Some(outer) => format!("{inner} (called at {outer})"),
+            None => inner,
+        })
+    }
+
     /// The source line of a kernel's instruction.
     pub(super) fn line_in(&mut self, def: &KernelDef, arch: u32, at: u32) -> Option<Inside> {
         let (file, line) = self.code.line(def, arch, at)?;

@@ -7,7 +7,7 @@ use crate::call_site::site;
 use crate::elaborate::{Elaborator, called};
 use crate::model::Hint;
 use detect::faults::{Failure, UNJOINED};
-use detect::hints::{HintKind, Said};
+use detect::hints::{CodeSpot, HintKind, Said};
 use detect::state::captures::{Capture, Unjoined};
 use kernels::LoadScope;
 use serde::{Deserialize, Serialize};
@@ -204,7 +204,7 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
             "Two kernels of PyTorch's symmetric memory use one word of a signal pad, on {first} and on {second}, and nothing orders \
              them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
         ),
-        HintKind::FlagScope | HintKind::FlagUnordered => weak_flag(said, elaborator),
+        HintKind::FlagScope | HintKind::FlagUnordered | HintKind::UnfencedCopy => inside(said, elaborator),
         // It is about no call: see `superfluous`.
         HintKind::SuperfluousInKernel => String::new(),
     };
@@ -217,10 +217,25 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
     Hint { kind: said.key.kind, text, count: said.count, pid: elaborator.names.process.pid, stack, other }
 }
 
-/// The sentence about a flag that is polled by too weak a load.
-fn weak_flag(said: &Said, elaborator: &mut Elaborator<'_>) -> String {
-    let Some((kernel, load)) = said.key.flag else { return String::new() };
+/// The sentence about a place in the code of a kernel: a flag that is polled by too weak a load, or
+/// a bulk operation without a fence between the proxies in front of it.
+fn inside(said: &Said, elaborator: &mut Elaborator<'_>) -> String {
+    let Some((kernel, spot)) = said.key.inside else { return String::new() };
     let name = elaborator.kernel_name(kernel);
+    let load = match spot {
+        CodeSpot::Flag(load) => load,
+        CodeSpot::Copy(copy) => {
+            let [store, copy] = [copy.store, copy.at].map(|instruction| {
+                let lines = elaborator.kernel_lines(said.streams.0, kernel, instruction);
+                lines.map_or_else(String::new, |lines| format!(" at {lines}"))
+            });
+            return format!(
+                "kernel {name} may store to shared memory{store} and come to the bulk operation{copy}, which reads shared memory, \
+                 without a fence between the proxies: if that is the same memory, the operation need not see the store \
+                 (fence.proxy.async, behind the store and before the barrier)."
+            );
+        }
+    };
     let mut at = |instruction: u32| match elaborator.kernel_line(said.streams.0, kernel, instruction) {
         Some(line) => format!(" at {line}"),
         None => String::new(),

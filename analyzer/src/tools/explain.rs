@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use device_code::arch::Arch;
+use device_code::line_table::SourceLine;
 use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
@@ -150,6 +151,7 @@ impl Launched {
             ptx: false,
             summary: Err(why),
             accesses: Vec::new(),
+            unfenced: Vec::new(),
         };
         found.unwrap_or_else(|why| vec![unknown(why)])
     }
@@ -229,6 +231,19 @@ fn dependency(kernel: &Explained, does: kernels::Dependency) -> String {
     text
 }
 
+/// A bulk operation without a fence between the proxies in front of it.
+fn unfenced(found: &kernels::ExplainedCopy) -> String {
+    let place = |line: &Option<SourceLine>, at: u32| match line {
+        Some(line) => format!("{}:{}", harmless(line.file.rsplit('/').next().unwrap_or_default()), line.line),
+        None => format!("instruction {at:#x}"),
+    };
+    let (copy, store) = (place(&found.line, found.copy.at), place(&found.store_line, found.copy.store));
+    format!(
+        "  may come from the store to shared memory at {store} to the bulk operation at {copy} without a fence between the \
+         proxies (fence.proxy.async)\n"
+    )
+}
+
 fn words(kernel: &Explained) -> String {
     let arch = if kernel.arch == Arch::new(0) { String::new() } else { format!(" ({})", kernel.arch) };
     let mut text = format!("{}{arch}\n", harmless(&demangle(&kernel.name)));
@@ -277,6 +292,7 @@ fn words(kernel: &Explained) -> String {
         text.push_str(&lines(kernel, <[u16]>::is_empty));
     }
     text.push_str(&dependency(kernel, summary.dependency()));
+    kernel.unfenced.iter().for_each(|found| text.push_str(&unfenced(found)));
     text.push('\n');
     text
 }

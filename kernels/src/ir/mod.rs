@@ -34,16 +34,19 @@ pub(crate) mod jump_table;
 pub(crate) mod jump_threading;
 mod op;
 mod operand;
+pub(crate) mod proxy_paths;
 mod pure;
 mod reason;
+mod shared_arrays;
 pub(crate) mod system_fences;
 
 pub(crate) use flag_loads::LoadScopes;
 pub use flag_loads::{FlagLoad, LoadScope};
-pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, Sync, Window};
+pub use op::{AccessKind, Addr, Combine, Inst, Mem, Op, ProxyStep, Sync, Window};
 pub(crate) use op::{Cmp, MapStep, MemSpace};
 pub use operand::Special;
 pub(crate) use operand::{Prefix, Src, SrcOperand};
+pub use proxy_paths::UnfencedCopy;
 pub(crate) use pure::Pure;
 pub use pure::Rounding;
 pub use reason::Reason;
@@ -121,6 +124,8 @@ pub struct KernelIr {
     pub(crate) system_loads: SystemLoads,
     /// The scopes of its loads.
     pub(crate) load_scopes: LoadScopes,
+    /// Its bulk operations that no fence separates from stores.
+    pub(crate) unfenced: Vec<UnfencedCopy>,
     /// An asynchronous copy may read less than its size and fill up with zeros.
     pub(crate) partial_copies: bool,
 }

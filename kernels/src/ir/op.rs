@@ -260,6 +260,9 @@ pub enum Op {
     Loaded(i64),
     /// Orders accesses, and computes nothing.
     Sync(Sync),
+    /// What counts on the way from a store to a bulk operation. [`super::proxy_paths`] takes these
+    /// out again.
+    Proxy(ProxyStep),
     /// All destinations unknown.
     Unknown(Reason),
     /// Every variable unknown from here on (a call that was not followed).
@@ -297,6 +300,17 @@ pub enum Sync {
     GridWait,
     /// The block lets dependent grids begin (`griddepcontrol.launch_dependents`).
     GridTrigger,
+}
+
+/// What threads do about the two proxies of shared memory (PTX ISA, "Proxies").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProxyStep {
+    /// The thread writes through the generic proxy.
+    Store,
+    /// A fence makes that known to the asynchronous proxy (`fence.proxy.async`).
+    Fence,
+    /// A bulk or tensor copy, or a reduction, reads through the asynchronous proxy.
+    Bulk,
 }
 
 impl Sync {

@@ -8,7 +8,9 @@ use super::{LocalMemory, Lower, MAX_INSTS, SassLowerError, jump_tables, made_map
 use crate::ir::{Block, BlockId, Class, Op, Reason, SrcOperand, Sync, Term};
 use crate::lower_sass::arithmetic::{alu, division};
 use crate::lower_sass::constant_bank::constant_reads;
-use crate::lower_sass::memory_access::{StackMove, any_memory, memory, opaque_call, passes_registers, stack_move};
+use crate::lower_sass::memory_access::{
+    StackMove, any_memory, memory, opaque_call, passes_registers, proxy_step, shared_place, stack_move,
+};
 use device_code::sass::{self, BraMode, Flow, MachineInst};
 use std::collections::{BTreeSet, HashMap};
 
@@ -244,6 +246,11 @@ fn straight(lower: &mut Lower<'_>, i: &MachineInst) {
     }
     if arrives(i) {
         lower.emit(i, Op::Sync(Sync::PhaseArrive), &[], &[]);
+    }
+    if lower.copies_shared
+        && let Some(step) = proxy_step(i)
+    {
+        lower.emit(i, Op::Proxy(step), &shared_place(i), &[]);
     }
     match i.op {
         sass::Opcode::AcqBulk => {

@@ -7,7 +7,7 @@
 
 use super::made_maps::{any_word, load_words};
 use super::{Code, LocalMemory, Lower, P};
-use crate::ir::{AccessKind, Addr, Callees, Class, Mem, MemSpace, Op, Reason, Src, SrcOperand, Var, Window};
+use crate::ir::{AccessKind, Addr, Callees, Class, Mem, MemSpace, Op, ProxyStep, Reason, Src, SrcOperand, Var, Window};
 use device_code::arch::Generation;
 use device_code::sass::{self, Bank, Flow, MachineInst, MemEffect, MemTy, Strength, Value};
 use smallvec::SmallVec;
@@ -103,6 +103,34 @@ pub(super) fn shared_is_simple(code: &Code<'_>) -> bool {
     code.generation < Generation::Hopper
         && code.insts.iter().any(|i| i.mem.first().is_some_and(|m| is_shared_word(i, m)))
         && !code.insts.iter().any(|i| i.mem.iter().any(unclear))
+}
+
+/// FENCE.VIEW.ASYNC.
+const PROXY_FENCE: u16 = 0x3c6;
+
+/// What an instruction does about the two proxies of shared memory. Generic stores (ST) are left
+/// out: they mostly go to global memory. So are barrier objects: no copy has them for its source.
+pub(super) fn proxy_step(i: &MachineInst) -> Option<ProxyStep> {
+    use sass::AddressSpace::Shared;
+    use sass::Opcode as S;
+    let shared = |access| i.mem.iter().any(|m| m.space == Shared && m.access == access);
+    match i.op {
+        _ if i.opcode == PROXY_FENCE => Some(ProxyStep::Fence),
+        S::Bulk | S::TensorCopy { .. } if shared(MemEffect::Read) => Some(ProxyStep::Bulk),
+        S::Store { .. } | S::Matrix { store: true, .. } | S::CopyAsync { .. } if shared(MemEffect::Write) => {
+            Some(ProxyStep::Store)
+        }
+        S::Atom { .. } | S::AtomCas { .. } | S::Red { .. } if shared(MemEffect::Atomic) => Some(ProxyStep::Store),
+        _ => None,
+    }
+}
+
+/// The registers of an address in shared memory, and behind them its constant.
+pub(super) fn shared_place(i: &MachineInst) -> SmallVec<[SrcOperand; 2]> {
+    let m = i.mem.iter().find(|m| m.space == sass::AddressSpace::Shared);
+    let registers = m.map(|m| [Lower::reg(m.base.0), m.ubase.and_then(|u| Lower::ureg(u.0))]);
+    let constant = SrcOperand::imm(m.map_or(0, |m| m.offset as u64));
+    registers.into_iter().flatten().flatten().map(SrcOperand::var).chain([constant]).collect()
 }
 
 /// Is this a load of whole words from a constant address of shared memory?

@@ -19,7 +19,7 @@ mod memory_access;
 mod predicate_words;
 mod pure;
 
-use crate::ir::{Callees, Class, KernelIr, Op, Prefix, Reason, Special, Src, SrcOperand, Var};
+use crate::ir::{Callees, Class, KernelIr, Op, Prefix, ProxyStep, Reason, Special, Src, SrcOperand, Var, proxy_paths};
 use crate::lower_sass::constant_bank::{bank_address, cluster_constant, note_constants};
 use crate::lower_sass::control_flow::blocks;
 use crate::lower_sass::made_maps::LoadedWords;
@@ -187,6 +187,8 @@ struct Lower<'a> {
     loaded: LoadedWords,
     /// The words of these maps are followed.
     follows_words: bool,
+    /// Bulk operations read its shared memory.
+    copies_shared: bool,
     /// Whether what is called at an instruction comes back.
     returning: HashMap<usize, bool>,
 }
@@ -225,11 +227,15 @@ fn lower_with(code: &Code<'_>, local: LocalMemory) -> Result<Option<KernelIr>, S
         shared_ok: memory_access::shared_is_simple(code),
         makes_maps: made_maps::makes_maps(code),
         follows_words: made_maps::follows_words(code),
+        copies_shared: code.insts.iter().any(|i| memory_access::proxy_step(i) == Some(ProxyStep::Bulk)),
         loaded: LoadedWords::default(),
         returning: HashMap::new(),
     };
     note_constants(&mut lower);
     blocks(&mut lower)?;
+    if lower.copies_shared {
+        lower.f.unfenced = proxy_paths::find(&mut lower.f);
+    }
     Ok((!lower.stack_is_lost).then_some(lower.f))
 }
 

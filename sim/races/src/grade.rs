@@ -16,6 +16,15 @@ pub enum Grade {
     Certain,
 }
 
+/// How two asynchronous copies (`cp.async`) of one thread to the same bytes go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refill {
+    /// They are in one group.
+    InGroup,
+    /// The later one is in a later group.
+    NextGroup,
+}
+
 /// What is known of a pair of accesses beside that it races.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Evidence {
@@ -37,6 +46,8 @@ pub(crate) struct Evidence {
     pub(crate) flag_like: bool,
     /// Both write, and nothing is missing but a fence between the proxies.
     pub(crate) proxies_write: bool,
+    /// Both are asynchronous copies of one thread.
+    pub(crate) refill: Option<Refill>,
     /// Nothing is missing but that a wait at a barrier object acquires for the cluster.
     pub(crate) narrow_wait: bool,
     /// One has read shared memory before a product of its warp group that was waited for.
@@ -62,6 +73,7 @@ impl Evidence {
             || self.flag_like
             || self.proxies_write
             || self.before_product
+            || self.refill == Some(Refill::NextGroup)
             || self.is_volatile && !self.blocks_differ
         {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
@@ -70,12 +82,14 @@ impl Evidence {
             // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a
             // buffer that is written through one proxy, then the other, which libraries do without
             // a fence; reads that a warp group's product comes behind, for which one of its threads
-            // waits and speaks for all.
+            // waits and speaks for all; copies of one thread in groups that end one after the
+            // other.
             Grade::Possible
-        } else if self.is_volatile || self.narrow_wait {
+        } else if self.is_volatile || self.narrow_wait || self.refill.is_some() {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the
             // other block has written plainly may come at any time. Or a wait of the scope that it
-            // has where none is written, which libraries use between blocks.
+            // has where none is written, which libraries use between blocks. Or copies of one
+            // thread and group, which PTX leaves undefined and devices mostly make in turn.
             Grade::Likely
         } else {
             Grade::Certain

@@ -26,7 +26,8 @@
 //!   atomic operation by one of them release what all have written;
 //! - the ends of asynchronous copies, for their thread where it waits for their group, for others
 //!   through a barrier object or what the thread does next. A copy reads its source from its
-//!   instruction to that wait (`sources`);
+//!   instruction to that wait (`sources`). Copies of one thread have no order with each other
+//!   before that;
 //! - launches by kernels: a new grid is behind what its launching thread did before the launch, and
 //!   behind grids of its stream; one in the tail stream behind its launcher and all else that this
 //!   launched (`grids`);

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::clock::{AGENT, ALL, Fenced, Known};
 pub(crate) use crate::events::lanes;
 use crate::events::{GROUPED, Kind, LANES, Scope};
-use crate::grade::Evidence;
+use crate::grade::{Evidence, Refill};
 use crate::grids::Grids;
 use crate::objects::{Objects, Progress};
 use crate::records::{Remedy, Side};
@@ -131,9 +131,6 @@ impl Group<'_> {
         let number = u32::from(before.warp) * LANES as u32 + other;
         if before.is(Access::COPY) {
             let same = before.block == self.access.block;
-            if same && self.access.is(Access::COPY) && number as usize == at {
-                return true;
-            }
             if thread.known.knows_end(before.block) {
                 return true;
             }
@@ -328,6 +325,17 @@ impl Group<'_> {
         (!history[last].is(other)).then_some(last)
     }
 
+    /// Whether two asynchronous copies (`cp.async`) are of one thread, and of one group. Those of a
+    /// group have no order (PTX ISA, "cp.async.commit_group": undefined if they write the same
+    /// bytes). Groups end in the order in which they were closed, which does not say when each of
+    /// their copies writes.
+    fn refills(&self, before: &Access, (lane, other): (u32, u32)) -> Option<Refill> {
+        let now = &self.access;
+        let both = now.is(Access::COPY) && before.is(Access::COPY);
+        let one = lane == other && (before.block, before.warp) == (now.block, now.warp);
+        (both && one).then_some(if before.epoch == now.epoch { Refill::InGroup } else { Refill::NextGroup })
+    }
+
     pub(crate) fn evidence(&self, before: &Access, (lane, other): (u32, u32)) -> Evidence {
         let now = &self.access;
         // Of the threads that a wide access is of, some may be known one by one.
@@ -358,6 +366,7 @@ impl Group<'_> {
             flag_like: false,
             widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
             proxies_write,
+            refill: self.refills(before, (lane, other)),
             narrow_wait: self.has_not_heard(before, (lane, other)),
             before_product: self.read_before_product(before, (lane, other)),
         }

@@ -20,6 +20,7 @@ mod open_waits;
 mod picked_bytes;
 mod polled_flags;
 mod programmatic;
+mod proxy_fences;
 mod random;
 mod recursion;
 mod stale_graphs;

@@ -14,7 +14,7 @@ use detect::accesses::Work;
 use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
 use detect::exact::{atomics, compare, fences, locks, measured, measuring, settle};
-use detect::hints::WeakFlag;
+use detect::hints::{CodeSpot, DoubtfulLaunch};
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
 use detect::launches::dependence::Dependence;
@@ -79,14 +79,17 @@ pub(super) fn launch(
     for &at in &polled {
         state.polls.note(Poll { epoch: context.epoch, kernel, at });
     }
+    let mut doubtful = Vec::new();
     if state.shares {
         let unseen = facts.code.waits_unseen((kernel, def, arch), &state.memory, &predicted);
         let waits = if unseen { Some(FlagWait::Anywhere) } else { (!polled.is_empty()).then_some(FlagWait::Known) };
         state.waits = state.waits.max(waits);
         let weak = facts.code.weak_flags((kernel, def, arch), &predicted, &state.memory);
-        let stack = context.origin.stack;
-        state.weak_flags.extend(weak.into_iter().map(|load| WeakFlag { stack, stream, kernel, load }));
+        doubtful.extend(weak.into_iter().map(CodeSpot::Flag));
     }
+    doubtful.extend(facts.code.unfenced_copies(kernel).iter().copied().map(CodeSpot::Copy));
+    let stack = context.origin.stack;
+    state.doubtful.extend(doubtful.into_iter().map(|spot| DoubtfulLaunch { stack, stream, kernel, spot }));
     let mut mute = facts.code.is_mute((kernel, def, arch), &predicted);
     let image = def.map_or(trace::ImageId::NONE, |d| d.image);
     let mut touched = state.exact.pending.touched(context.origin.epoch, number);

@@ -10,7 +10,7 @@ use crate::process::facts::ProcessFacts;
 use crate::process::options::AnalysisOptions;
 use crate::process::state::{FlagWait, ProcessState};
 use crate::rules::watch::{RuleContext, RuleWatch};
-use detect::hints::Hints;
+use detect::hints::{CodeSpot, Hints};
 use trace::{Epoch, GraphExecId, Op, Record, StreamId};
 
 /// The observers of one pass.
@@ -18,6 +18,8 @@ pub(super) struct Observers {
     /// Calls that are no race but probably a mistake.
     pub(super) hints: Hints,
     wants_hints: bool,
+    /// Races that code may have are wanted beside those of the run.
+    wants_possible: bool,
     /// The rules that the program must not break.
     pub(super) rules: Option<Box<RuleWatch>>,
     /// The process's side of the comparison with the other processes of the run.
@@ -29,6 +31,7 @@ impl Observers {
         Self {
             hints: Hints::default(),
             wants_hints: options.judging.hints,
+            wants_possible: options.judging.pedantic,
             rules: options.forbidden.map(|rules| Box::new(RuleWatch::new(rules))),
             member: None,
         }
@@ -88,8 +91,11 @@ impl Observers {
 
     /// An op is applied to the order and to memory.
     pub(super) fn applied(&mut self, op: &Op<'_>, epoch: Epoch, state: &mut ProcessState) {
-        for weak in state.weak_flags.drain(..).filter(|_| self.wants_hints) {
-            self.hints.weak_flag(&weak);
+        for launch in state.doubtful.drain(..) {
+            let is_possible = matches!(launch.spot, CodeSpot::Copy(_)) && self.wants_possible;
+            if self.wants_hints || is_possible {
+                self.hints.doubtful_launch(&launch);
+            }
         }
         for uses in state.pad_uses.drain(..).filter(|_| self.wants_hints) {
             self.hints.signal_pad(uses);

@@ -14,7 +14,7 @@ use detect::coverage::{Coverage, KernelCoverage};
 use detect::early_free::EarlyFreeWatch;
 use detect::exact::confirm;
 use detect::findings::Findings;
-use detect::hints::WeakFlag;
+use detect::hints::DoubtfulLaunch;
 use detect::host_watch::HostWatches;
 use detect::inside::InsideRaces;
 use detect::launches::dependence::Dependence;
@@ -92,8 +92,8 @@ pub(crate) struct ProcessState {
     pub(crate) polls: Polls,
     /// The current op launches kernels that wait, or may wait, for those of other processes.
     pub(crate) waits: Option<FlagWait>,
-    /// The flags of other processes that the current op's kernels poll by too weak loads.
-    pub(crate) weak_flags: Vec<WeakFlag>,
+    /// The places of the current op's kernels that hints are about.
+    pub(crate) doubtful: Vec<DoubtfulLaunch>,
     /// Signal pads of PyTorch, and the launches that the current op's kernels share a word with.
     pub(crate) pads: SignalPads,
     pub(crate) pad_uses: Vec<[PadUse; 2]>,
@@ -136,7 +136,7 @@ impl ProcessState {
             shares: false,
             polls: Polls::default(),
             waits: None,
-            weak_flags: Vec::new(),
+            doubtful: Vec::new(),
             pads: SignalPads::default(),
             pad_uses: Vec::new(),
             pad_words: None,

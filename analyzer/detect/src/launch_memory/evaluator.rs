@@ -17,7 +17,7 @@ use crate::launches::kernel_code::{CodeReader, KernelCode};
 use crate::launches::param_mask::{Masks, ParamUse};
 use crate::memory::{AccessKind, Allocations, TensorMaps};
 use crate::state::names::KernelDef;
-use kernels::{FlagLoad, LoadScope, Reason};
+use kernels::{FlagLoad, LoadScope, Reason, UnfencedCopy};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use trace::{ExactRun, KernelId, Op};
@@ -277,6 +277,11 @@ impl LaunchEvaluator {
     /// See [`KernelCode::waits`].
     pub fn waits(&self, kernel: KernelId) -> Vec<u32> {
         self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or_else(Vec::new, |code| code.waits())
+    }
+
+    /// See [`KernelCode::unfenced_copies`].
+    pub fn unfenced_copies(&self, kernel: KernelId) -> &[UnfencedCopy] {
+        self.kernels.get(&kernel).and_then(|code| code.as_ref().ok()).map_or(&[], |code| code.unfenced_copies())
     }
 
     /// See [`KernelCode::triggers_at`].

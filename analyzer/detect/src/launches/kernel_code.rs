@@ -93,6 +93,10 @@ pub trait KernelCode: Send {
     fn flag_loads(&self) -> &[kernels::FlagLoad] {
         &[]
     }
+    /// The bulk operations that its code leads to from stores without a fence between the proxies.
+    fn unfenced_copies(&self) -> &[kernels::UnfencedCopy] {
+        &[]
+    }
     /// Whether the kernel may wait for others by anything but these loads: it has other atomic
     /// loads or updates, or goes through addresses that it loads.
     fn may_wait_besides(&self, known: &[u32]) -> bool {

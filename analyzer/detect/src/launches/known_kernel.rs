@@ -129,6 +129,10 @@ impl KernelCode for KnownKernel {
         self.summary.flag_loads()
     }
 
+    fn unfenced_copies(&self) -> &[kernels::UnfencedCopy] {
+        self.summary.unfenced_copies()
+    }
+
     fn may_wait_besides(&self, known: &[u32]) -> bool {
         use kernels::AccessKind::{Atomic, AtomicRead};
         let mut waits = self.summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicRead));
