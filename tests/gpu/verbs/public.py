@@ -247,7 +247,7 @@ def summed(table):
         counts = [int(cell or 0) for cell in cells[first : first + len(COUNTS)]]
         for group in (" ".join(word for word in re.split("[ :]+", cells[0])[:2] if word in GROUPS) or "others", "all"):
             sums[group] = [a + b for a, b in zip(sums[group], counts)]
-    for group, counts in sums.items():
+    for group, counts in sorted(sums.items(), key=lambda one: one[0] == "all"):
         table.note(f"{group}: " + ", ".join(f"{count} {name}" for count, name in zip(counts, COUNTS)))
 
 
