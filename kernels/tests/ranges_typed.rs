@@ -57,8 +57,8 @@ fn touched(form: &str, kernel: &str, n: u32, [from, to]: [usize; 2], kind: Acces
 #[test]
 fn copies_between_types_of_the_launch_are_exact() {
     cuda::deep(|| {
-        // More threads than are followed one by one: what is found is said of forms. (Of a block that
-        // is not full they bound the last row.)
+        // More threads than are followed one by one: what is found is said of forms. (Of a block
+        // that is not full they bound the last row.)
         for (n, types) in [(1 << 20, [0, 3]), ((1 << 20) + 512, [3, 1]), ((1 << 20) + 1024, [2, 4])] {
             for form in ["-cubin", "-ptx"] {
                 for (kind, size) in [(AccessKind::Read, SIZES[types[0]]), (AccessKind::Write, SIZES[types[1]])] {
