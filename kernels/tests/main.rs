@@ -51,6 +51,7 @@ mod ranges_shrinking;
 mod ranges_tiles;
 mod ranges_triton;
 mod ranges_truth;
+mod ranges_typed;
 mod ranges_unfollowed_calls;
 mod ranges_warp_roles;
 mod ranges_wide_compares;

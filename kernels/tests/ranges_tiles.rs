@@ -247,6 +247,28 @@ fn tiles_in_the_order_of_groups_are_exact() {
     });
 }
 
+/// One block goes through 25,000 copies: more than its blocks of code may be without a price.
+#[test]
+fn tiles_of_long_walks_are_exact() {
+    cuda::deep(|| {
+        for form in ["-cubin", "-ptx"] {
+            let image = cuda::image("tiles.cu", "sm_90a", form);
+            for (blocks, [x, y, z], strip) in [(1, [24, 16, 64], 2), (3, [5, 8, 700], 3)] {
+                let tile = Tile { extent: [16, 1, 1, 1, 1], step: [1; 5] };
+                let (sizes, strides) =
+                    ([16 * x as u64, y as u64, z as u64, 1, 1], [16 * x as u64, 16 * (x * y) as u64]);
+                let strides = [strides[0], strides[1], 0, 0];
+                let t = Tensor { address: 0x7f00_0000_0000, element: 1, sizes, strides, tile: Some(tile) };
+                let w = Walk { start: [0; 5], step: [16, 1, 1, 0, 0], count: [x, y, z, strip, 1] };
+                let found = evaluated(&image, "strips3", [blocks, 1, 1], &[map(), packed(&w)]);
+                let (bytes, is_exact) = named(&t, &found);
+                assert!(is_exact, "{form} {w:?}: {found:?}");
+                assert_eq!(bytes, (0..16 * x * y * z).collect::<BTreeSet<i64>>(), "{form} {w:?}: {found:?}");
+            }
+        }
+    });
+}
+
 #[test]
 fn what_is_not_known_of_a_copy_is_bounded() {
     cuda::deep(|| {

@@ -88,6 +88,17 @@ extern "C" __global__ void grouped2(MAP) {
     }
 }
 
+// As CUTLASS orders the tiles of a persistent product: strips of so many rows, whose number is a power
+// of two; for each tile of the product all tiles along the third axis.
+extern "C" __global__ void strips3(MAP) {
+    if (threadIdx.x == 0)
+        for (int t = blockIdx.x; t < w.count[0] * w.count[1]; t += gridDim.x) {
+            int row = t & ((1 << w.count[3]) - 1), rest = t >> w.count[3];
+            for (int z = 0; z < w.count[2]; z++)
+                at<3, STORES>(&map, w, rest % w.count[0], (rest / w.count[0] << w.count[3]) + row, z);
+        }
+}
+
 // The second axis out of memory.
 extern "C" __global__ void told2(MAP, const int *rows) {
     if (threadIdx.x == 0)

@@ -11,10 +11,10 @@ def alone(session, command, env=None):
     return None if session.args.sim else session.run(command, env=env)
 
 
-def under(session, title, command, exact, env=None):
+def under(session, title, command, exact, env=None, more=()):
     """The run under `streamsan run`, with `exact` as an option where it is one, and its report."""
     report = session.work / f"{title.replace(' ', '-')}.json"
-    options = ["--error-exitcode", "0", "--json", report, *filter(None, [exact, session.args.sim and "--sim"])]
+    options = ["--error-exitcode", "0", "--json", report, *filter(None, [exact, session.args.sim and "--sim"]), *more]
     ran = session.run([*session.streamsan("run", *options, "--"), *command], env=env)
     return ran, reports.load(report)
 

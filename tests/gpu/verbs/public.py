@@ -7,15 +7,22 @@ PyTorch on one stream, on two that wait for each other, and on two of which one 
 case runs bare, under `streamsan run` and under `streamsan run --exact`. Racy ones must be reported,
 no others; exit codes, and what silent ones print (but for times), must be those of the bare run.
 `launches`, `ranges` and `byte` are of the predicted run: all launches, those with ranges, and those
-known to the byte. Sources of CUTLASS, FlashInfer and ggml (llama.cpp) are taken from the folder
---sources, by names like `cutlass-7107b0553`, and fetched by git where they are missing. Needs a GPU
-of compute capability 9.0 and nvcc with cuBLAS, PyTorch and Triton for their rows. The first 17 rows
-take about 300 s, of which compilers take most; the others, compiled before, 170 s.
+known to the byte. `equal` and `unsound` are of the run with --exact: launches whose predicted bytes
+are those measured, claimed or not, and launches that touched a byte which was not predicted. Sums
+of libraries follow; what each kernel lacks is in why.json.
+
+Sources of CUTLASS, FlashInfer and ggml (llama.cpp) are taken from the folder --sources, by names
+like `cutlass-7107b0553`, and fetched by git where they are missing. Needs a GPU of compute
+capability 9.0 and nvcc with cuBLAS, PyTorch and Triton for their rows. The first 17 rows take about
+300 s, of which compilers take most; the others, compiled before, 170 s. --built names a
+folder with compiled programs; what is not in it is compiled.
 """
 
+import collections
 import concurrent.futures
 import dataclasses
 import importlib.util
+import json
 import pathlib
 import re
 import shutil
@@ -52,6 +59,9 @@ FOR = {
     "flashinfer": ("-arch=sm_90",),
     "ggml": ("-arch=sm_90", "-use_fast_math", "-extended-lambda"),
 }
+# The counts of a row, and the words of titles by which they are summed.
+COUNTS = ("launches", "ranges", "byte", "equal", "unsound")
+GROUPS = ("cutlass", "example", "flashinfer", "cub", "triton", "torch", "llama.cpp", "cublasLt")
 # Lines of CUTLASS's examples that tell times.
 TIMES = re.compile(r".*(runtime|FLOPS).*\n?")
 
@@ -188,6 +198,12 @@ def add_options(parser):
     parser.add_argument(
         "--sources", metavar="FOLDER", type=pathlib.Path, help="the libraries' headers (default: .cache/gpu/sources)"
     )
+    parser.add_argument(
+        "--built",
+        metavar="FOLDER",
+        type=pathlib.Path,
+        help="programs that are compiled: SOURCE, or SOURCE-HEADERS, with `-without_waits` where these are left out",
+    )
 
 
 def run(session):
@@ -203,24 +219,47 @@ def run(session):
             "launches": ">8",
             "ranges": ">7",
             "byte": ">6",
+            "equal": ">6",
+            "unsound": ">7",
             "": "8",
             "note": "",
         }
     )
     with concurrent.futures.ThreadPoolExecutor(min(8, session.cores)) as pool:
-        built = {}
+        built, why = {}, {}
         for case in cases:
             key = case.source, case.headers, case.without_waits
             if case.source.endswith(".cu") and key not in built:
                 built[key] = pool.submit(compiled, session, case)
         for case in cases:
             program = built.get((case.source, case.headers, case.without_waits))
-            table.row(*judged(session, case, program))
+            table.row(*judged(session, case, program, why))
+    summed(table)
+    (session.out / "why.json").write_text(json.dumps(why, indent=1))
     return session.finish(table)
+
+
+def summed(table):
+    """Sums of each library's rows, and of all."""
+    sums = collections.defaultdict(lambda: [0] * len(COUNTS))
+    first = list(table.columns).index(COUNTS[0])
+    for _, cells, _, _ in table.rows:
+        counts = [int(cell or 0) for cell in cells[first : first + len(COUNTS)]]
+        for group in (" ".join(word for word in re.split("[ :]+", cells[0])[:2] if word in GROUPS) or "others", "all"):
+            sums[group] = [a + b for a, b in zip(sums[group], counts)]
+    for group, counts in sorted(sums.items(), key=lambda one: one[0] == "all"):
+        table.note(f"{group}: " + ", ".join(f"{count} {name}" for count, name in zip(counts, COUNTS)))
 
 
 def compiled(session, case):
     """The program of a case, or why there is none."""
+    if session.args.built:
+        words = (pathlib.Path(case.source).stem, case.headers, "without_waits" if case.without_waits else "")
+        path = session.args.built.resolve() / "-".join(filter(None, words))
+        if path.exists():
+            # (Files that were carried here may lack the permission.)
+            path.chmod(0o755)
+            return path, ""
     flags, folder = [*FLAGS, *case.flags], PROGRAMS
     if case.headers:
         folder = headers(session, case.headers)
@@ -271,30 +310,31 @@ def without_waits(session, folder):
     return made.parent
 
 
-def judged(session, case, program):
-    """The fields of a row."""
+def judged(session, case, program, why):
+    """The fields of a row. `why` gets what is known of each of its kernels."""
     about = (case.title, "racy" if case.racy else "")
     if session.left() < 10:
-        return (LATE, *about, "", "", "", "", "", LATE, "")
+        return (LATE, *about, *[""] * 7, LATE, "")
     if program is not None:
         path, error = program.result()
         if path is None:
-            return (WRONG, *about, "", "", "", "", "", WRONG, f"does not compile: {error[-300:]}")
+            return (WRONG, *about, *[""] * 7, WRONG, f"does not compile: {error[-300:]}")
         command = [path, *case.words]
     else:
         if case.source.startswith("t") and importlib.util.find_spec(case.source.split("_")[0]) is None:
-            return (ABSENT, *about, "", "", "", "", "", ABSENT, f"this Python has no {case.source.split('_')[0]}")
+            return (ABSENT, *about, *[""] * 7, ABSENT, f"this Python has no {case.source.split('_')[0]}")
         command = [sys.executable, PROGRAMS / case.source, *case.words]
     env = environment(TORCHINDUCTOR_CACHE_DIR=str(session.work / "inductor"))
     bare = alone(session, command, env)
-    problems, words, counts, notes, missed = [], [], ("", "", ""), [], False
+    problems, words, counts, compared, notes, missed = [], [], ("",) * 3, ("",) * 2, [], False
     for exact in ("", "--exact"):
         if exact and not session.args.sim and not session.binaries.exact:
             words.append(ABSENT)
             continue
         how = exact or "predicted"
         name = f"{CASES.index(case)} {how}"
-        ran, data = under(session, name, command, exact, env)
+        file = session.work / f"{name.replace(' ', '-')}-compared.json"
+        ran, data = under(session, name, command, exact, env, ["--exact-compare", file] if exact else ())
         found = reports.findings(data) if data else []
         words.append(f"{len(found)}" + ("" if data else " ?"))
         wrong = ended(ran, bare, data)
@@ -306,15 +346,20 @@ def judged(session, case, program):
                 wrong.append("MISSED" if case.racy else f"FALSE ALARM: {said}")
         if bare and not case.racy and not ran.hung and ran.code == bare.code and steady(ran) != steady(bare):
             wrong.append(f"prints {ran.text[-80:]!r}, bare {bare.text[-80:]!r}")
-        problems += [f"{how}: {problem}" for problem in wrong]
         if data and not exact:
             counts = known(data["coverage"])
+            why[case.title] = {"predicted": data["coverage"]["kernels"]}
+        if exact and (verdicts := reports.load(file)):
+            compared = verdicts["counts"].get("tight", 0), verdicts["counts"].get("unsound", 0)
+            wrong += [f"{compared[1]} launches unsound"] if compared[1] else []
+            why.setdefault(case.title, {})["compared"] = verdicts["kernels"]
+        problems += [f"{how}: {problem}" for problem in wrong]
         launches = (data or {}).get("coverage", {}).get("launches", {})
         weak = {key: count for key, count in launches.items() if key in ("kinds_only", "unknown") and count}
         notes += [f"{how}: {weak}"] if weak else []
     outcome = WRONG if problems else KNOWN if missed else OK
     notes += [f"missed: {case.known}"] if missed else []
-    return (outcome, *about, *words, *counts, outcome, "; ".join(problems + notes))
+    return (outcome, *about, *words, *counts, *compared, outcome, "; ".join(problems + notes))
 
 
 def known(coverage):

@@ -24,11 +24,16 @@ use std::rc::Rc;
 const MAX_VALUES: usize = 3_000_000;
 /// The same for a launch of which some bytes are not known at all otherwise.
 const MAX_VALUES_UNBOUNDED: usize = 20_000_000;
+/// How much more a launch may cost that copies by tensor maps: a warp of a persistent kernel goes
+/// through the loops of several tiles, and a product of matrices is launched seldom.
+const TILED: [usize; 2] = [6, 3];
 /// How much cheaper than the first threads all of them may be, in halves: a launch that would be
 /// too expensive even so is given up early.
 const CHEAPER: u64 = 3;
-/// Blocks of code that threads may go through.
-const MAX_STEPS: u32 = 20_000;
+/// Blocks of code that threads go through for nothing but the values there, and what each further
+/// one costs, measured in numbers: a persistent kernel goes through its loops once for each tile.
+const FREE_STEPS: u32 = 20_000;
+const STEP: usize = 16;
 
 /// What the threads of a launch touch.
 #[derive(Default)]
@@ -147,7 +152,12 @@ impl<'a> Walk<'a> {
             before_maps,
             lanes: ThreadLanes::new(g, analysis.plan(), launch, threads),
             threads,
-            budget: if unbounded { MAX_VALUES_UNBOUNDED } else { MAX_VALUES },
+            budget: match (unbounded, followed.iter().any(|k| g.accesses[*k].is_tiled())) {
+                (false, false) => MAX_VALUES,
+                (true, false) => MAX_VALUES_UNBOUNDED,
+                (false, true) => MAX_VALUES * TILED[0],
+                (true, true) => MAX_VALUES_UNBOUNDED * TILED[1],
+            },
             analysis,
             accesses,
             joins,
@@ -175,7 +185,8 @@ impl<'a> Walk<'a> {
             self.waiting.insert(0, all);
             while let Some((order, mask)) = self.waiting.pop_first() {
                 self.steps += 1;
-                if self.steps > MAX_STEPS || self.lanes.spent > self.budget {
+                self.lanes.spent += if self.steps > FREE_STEPS { STEP } else { 0 };
+                if self.lanes.spent > self.budget {
                     return None;
                 }
                 self.block(self.analysis.cfg.rpo[order as usize], &mask);

@@ -21,6 +21,9 @@ use crate::ranges::extent::coalesce::merge;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 
+/// Blocks that are looked at between one block and another.
+const MAX_BLOCKS: usize = 256;
+
 /// Terms that constraints tie together.
 type Group = SmallVec<[(AtomId, Int); 4]>;
 type Groups = SmallVec<[Group; 2]>;
@@ -72,7 +75,7 @@ fn captured_way(eval: &mut Eval<'_>, b: BlockId) -> bool {
             if facts.iter().any(|f| !ctx.iter().any(|have| have.id == f.id) && eval.atoms.boxed(f, false).1 > 0) {
                 return false;
             }
-        } else {
+        } else if !always_reached(eval, d, x) {
             return false;
         }
         x = d;
@@ -80,6 +83,45 @@ fn captured_way(eval: &mut Eval<'_>, b: BlockId) -> bool {
     // Inside a loop the threads that reach iteration k are those that passed every condition
     // before: only loops whose conditions are captured in full.
     (0..eval.cfg.loops.len()).all(|l| !eval.cfg.loops[l].members[b.0 as usize] || eval.loops.exact_trip[l])
+}
+
+/// Do all ways lead from a block to one that it dominates, when those are left out that no thread
+/// of the launch takes? (Loops end. A switch over a type that is a parameter has one way, and not
+/// the one to an assertion.)
+fn always_reached(eval: &mut Eval<'_>, from: BlockId, to: BlockId) -> bool {
+    let (mut seen, mut work) = (vec![from], vec![from]);
+    while let Some(b) = work.pop() {
+        if seen.len() > MAX_BLOCKS {
+            return false;
+        }
+        for next in taken_ways(eval, b) {
+            match next {
+                Some(s) if s == to => {}
+                // What `from` does not dominate lies behind another turn of a loop around both.
+                Some(s) if s != from && eval.cfg.dominates(from, s) => {
+                    if !seen.contains(&s) {
+                        seen.push(s);
+                        work.push(s);
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+/// Where threads of the launch may go from a block; `None`: they end there.
+fn taken_ways(eval: &mut Eval<'_>, b: BlockId) -> SmallVec<[Option<BlockId>; 2]> {
+    let Some(branch) = eval.branches[b.0 as usize].filter(|branch| branch.taken != branch.fall) else {
+        let next = &eval.cfg.succs[b.0 as usize];
+        return if next.is_empty() { SmallVec::from_slice(&[None]) } else { next.iter().map(|s| Some(*s)).collect() };
+    };
+    match eval.ev_pred(branch.cond).known() {
+        Some(true) => SmallVec::from_slice(&[branch.taken]),
+        Some(false) => SmallVec::from_slice(&[branch.fall]),
+        None => SmallVec::from_slice(&[branch.taken, branch.fall]),
+    }
 }
 
 /// Progressions that cover the form's values, which lie between these ends, and whether they
