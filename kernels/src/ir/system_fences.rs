@@ -2,10 +2,11 @@
 //! other devices.
 //!
 //! Owns whether a kernel loads what these may store while it runs, whether it stores what they may
-//! load, and how the fences of a kernel go with its atomic accesses. With a fence it can say that something is over. A release
-//! (`st.release.sys`, a `cuda::atomic` store) is a fence and an atomic access behind it under the
-//! same condition, so a launch that makes no such access has not reached the fence either. Other
-//! fences (`__threadfence_system()`) tell nothing of the store that the program means.
+//! load, and how the fences of a kernel go with its atomic accesses. With a fence it can say that
+//! something is over. A release (`st.release.sys`, a `cuda::atomic` store) is a fence and an atomic
+//! access behind it under the same condition, so a launch that makes no such access has not reached
+//! the fence either. Other fences (`__threadfence_system()`) tell nothing of the store that the
+//! program means.
 
 use super::AccessKind;
 use device_code::ptx::{Body, Module};

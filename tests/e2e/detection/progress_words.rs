@@ -17,7 +17,7 @@ const NARROW: [&str; 5] = ["device", "device_release", "device_red", "plain", "b
 /// The confidence of each finding, by the bytes that it is about: the words, or the results.
 fn found(kind: &str, store: &str, form: &str, code: &str) -> Option<(Vec<String>, String)> {
     let program = build::cuda_program_if_possible("sim/progress_words.cu", "static", &["-w"])?;
-    let json = build::scratch("progress-words").join(format!("{kind}-{store}-{form}-{code}.json"));
+    let json = build::scratch(&format!("progress-words-{kind}-{store}-{form}-{code}")).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--pedantic", "--error-exitcode", "0"]);
     command.arg("--json").arg(&json).arg("--").arg(&program).args([kind, store, form]);
     let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", format!("code={code}")));

@@ -5,12 +5,13 @@
 //!
 //! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
 //! all before them is over. So may a kernel that stores a word with the scope of the system and has
-//! no fence, of the work before it: the end of that work has made its stores visible. The host receives such a message by a load. Where all its loads are
-//! seen (`--host-accesses`), it cannot have received one before it has looked at bytes that the
-//! kernel stores a flag in: see [`speaks_openly`]. Nor does a launch send one that reaches no fence
-//! because its parameters switch the message off. A look is all that is known. Whether the flag
-//! was set is not. Whether the kernel sets it behind its other accesses, with a fence between, is
-//! known of measured launches on a simulated GPU ([`detect::exact::fences`]).
+//! no fence, of the work before it: the end of that work has made its stores visible. The host
+//! receives such a message by a load. Where all its loads are seen (`--host-accesses`), it cannot
+//! have received one before it has looked at bytes that the kernel stores a flag in: see
+//! [`speaks_openly`]. Nor does a launch send one that reaches no fence because its parameters
+//! switch the message off. A look is all that is known. Whether the flag was set is not. Whether
+//! the kernel sets it behind its other accesses, with a fence between, is known of measured
+//! launches on a simulated GPU ([`detect::exact::fences`]).
 
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;

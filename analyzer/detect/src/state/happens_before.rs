@@ -210,8 +210,8 @@ impl Ordering {
         self.engine.stream_clock(stream).is_behind_open_wait()
     }
 
-    /// The words that the op applied last is behind waits for, and of which nothing seen has written
-    /// the values.
+    /// The words that the op applied last is behind waits for, and of which nothing seen has
+    /// written the values.
     pub fn awaited_words(&self, timeline: TimelineId) -> impl Iterator<Item = (u64, u8)> {
         self.engine.awaited_words(timeline).map(|word| (word.address, word.width()))
     }

@@ -43,7 +43,8 @@ pub fn sole_writer(
     found.filter(|_| is_one)
 }
 
-/// The accesses of a launch that it tells nobody of, each with one of the op that conflicts with it.
+/// The accesses of a launch that it tells nobody of, each with one of the op that conflicts with
+/// it.
 pub fn untold_pairs(memory: &Allocations, launch: Epoch, op: Epoch) -> Vec<(Access, Access)> {
     let mut pairs = Vec::new();
     for root in memory.roots.values() {
