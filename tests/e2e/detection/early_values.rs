@@ -28,7 +28,8 @@ const MENDED: [&str; 13] = [
 
 fn found(form: &str, code: &str) -> Option<(Vec<String>, String)> {
     let program = build::cuda_program_if_possible("sim/early_values.cu", "static", &["-w", "-std=c++17"])?;
-    let json = build::scratch("early-values").join(format!("{}-{code}.json", form.replace(' ', "-")));
+    let name = format!("early-values-{}-{code}", form.replace(' ', "-"));
+    let json = build::scratch(&name).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);
     command.arg(&json).arg("--").arg(&program).arg(form).env_remove("LD_LIBRARY_PATH");
     let ended = run::end(command.env("STREAMSAN_SIM", format!("code={code}")));

@@ -8,9 +8,10 @@
 //!
 //! A pair is judged once the host has seen the op behind the wait finish: until then a later launch
 //! may store the word, and be what the stream has waited for. It is `likely` at most, because what
-//! writes to device memory beside CUDA (a network card, a mapping for the host) is not seen. Words
-//! that the host or other processes can write, nodes of graphs and launches that were not measured
-//! are left out.
+//! writes to device memory beside CUDA (a network card, a mapping for the host) is not seen. A
+//! launch that loads or updates words atomically may wait for the stream in turn, and access the
+//! bytes behind that: it is left out. So are words that the host or other processes can write,
+//! nodes of graphs and launches that were not measured.
 
 use super::state::ProcessState;
 use detect::confidence::Confidence;
