@@ -74,8 +74,10 @@ fn words_in_memory_of_other_kinds_and_of_several_blocks() {
         expect("mapped", "volatile_", form, "sass", &["possible"]);
         expect("mapped", "plain", form, "sass", &["certain"]);
     }
-    expect("mapped", "count", "cleared", "sass", &["possible"]);
-    expect("mapped", "count", "wiped", "sass", &["certain"]);
+    expect("mapped", "volatile_", "cleared", "sass", &["possible"]);
+    expect("mapped", "volatile_", "wiped", "sass", &["certain"]);
+    // An update may be lost.
+    expect("mapped", "count", "cleared", "sass", &["certain"]);
     // Results that are volatile.
     expect("mapped", "results", "early", "sass", &["certain"]);
 }

@@ -155,7 +155,8 @@ pub(super) fn host_touch(
     let may_store = writes && !atomic && is_one_store(region);
     // Touches of one place in the program come together: words that were read one after the other
     // look like a piece of memory.
-    let may_look = !writes || is_stores(region);
+    let may_look = !writes;
+    let may_clear = is_stores(region);
     for race in &mut state.races {
         let work = &race.previous;
         if race.weakness == Some(Weakness::HostFunction) || state.watches.awaits_graph(work.epoch, &state.ordering) {
@@ -187,7 +188,9 @@ pub(super) fn host_touch(
         let (kernel, arch) = (work.site.kernel, facts.arch(&state.streams, work.site.stream));
         let mut is_progress = || {
             let is_stored = work.site.cause == Cause::Kernel && work.kind.writes() && work.kind.is_atomic();
-            let may_reach = is_stored && may_look && may_be_progress(work);
+            // An update that a store of the host comes in between is lost.
+            let may_touch = may_look || may_clear && work.kind == AccessKind::AtomicWrite;
+            let may_reach = is_stored && may_touch && may_be_progress(work);
             may_reach && facts.code.stores_for_host((kernel, facts.names.kernel(kernel), arch), work.kind)
         };
         if told || is_look || state.touches.heard_of(&race.previous) || is_progress() {
