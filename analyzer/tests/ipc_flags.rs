@@ -114,12 +114,59 @@ fn values_in_shared_memory_order_streams_of_two_processes() {
             read(&mut run);
             run.finds("read-after-write possible");
         }
+        // Two values may end the wait: it may be for the second round.
         let mut run = two(live);
         write(&mut run, 0, 3);
+        write(&mut run, 0, 4);
         fill(&mut run);
         wait(&mut run, 0, 3);
         read(&mut run);
         run.finds("read-after-write possible");
+    }
+}
+
+/// The value is written in front of the data, and nothing else writes there: the stream that waits
+/// comes after the write, and not after the data.
+#[test]
+fn a_value_that_is_written_too_early_orders_nothing_behind_it() {
+    let write = |run: &mut Run, at: u64| {
+        let op = Op::WriteValue { stream: A, address: X + at, value: 3, width: 4, barrier: true };
+        run.at(0).does("cuStreamWriteValue32", op);
+    };
+    let wait = |run: &mut Run, at: u64| {
+        let op = Op::WaitValue { stream: B, address: Y + at, value: 3, width: 4, compare: WaitCompare::GreaterEqual };
+        run.at(1).does("cuStreamWaitValue32", op);
+    };
+    let fill = |run: &mut Run| run.at(0).go(A, X, &[writes(0, Shape::Exact(64, N))]);
+    let read = |run: &mut Run| run.at(1).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
+    for live in [false, true] {
+        for is_synchronised in [false, true] {
+            let mut run = two(live);
+            write(&mut run, 0);
+            fill(&mut run);
+            wait(&mut run, 0);
+            read(&mut run);
+            if is_synchronised {
+                run.at(1).sync(B);
+            }
+            run.finds("read-after-write likely");
+        }
+        // Behind a second wait, whose value comes behind the data, or is not seen.
+        for is_seen in [false, true] {
+            let mut run = two(live);
+            write(&mut run, 0);
+            fill(&mut run);
+            if is_seen {
+                write(&mut run, 8);
+            }
+            wait(&mut run, 0);
+            wait(&mut run, 8);
+            read(&mut run);
+            match is_seen {
+                true => run.silent(),
+                false => drop(run.finds("read-after-write possible")),
+            }
+        }
     }
 }
 

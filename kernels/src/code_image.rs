@@ -320,6 +320,7 @@ impl CodeImage {
             system_fences::add_sass(&mut f.system_fences, code_of(part), &insts[first..]);
         }
         insts.iter().for_each(|i| f.system_loads.add_sass(i));
+        insts.iter().for_each(|i| f.system_stores.add_sass(i));
         insts.iter().for_each(|i| f.load_scopes.add_sass(i));
         f.partial_copies = insts.iter().any(|i| matches!(i.op, sass::Opcode::CopyAsync { zfill: true, .. }));
         Ok(f)

@@ -11,7 +11,8 @@ use crate::effects::{
 use crate::ir::cfg::Cfg;
 use crate::ir::grid_wait::triggers;
 use crate::ir::{
-    FlagLoad, KernelIr, Sync, SystemFences, SystemLoads, UnfencedCopy, flag_loads, grid_wait, jump_threading,
+    FlagLoad, KernelIr, Sync, SystemFences, SystemLoads, SystemStores, UnfencedCopy, flag_loads, grid_wait,
+    jump_threading,
 };
 use crate::ranges::{self, Analysis};
 use crate::summary_cache::ResultsEntry;
@@ -44,6 +45,7 @@ pub struct Summary {
     triggers: Option<Box<Analysis>>,
     system_fences: SystemFences,
     system_loads: SystemLoads,
+    system_stores: SystemStores,
     flag_loads: Vec<FlagLoad>,
     unfenced: Vec<UnfencedCopy>,
     partial_copies: bool,
@@ -101,6 +103,7 @@ impl Summary {
             triggers: by_launch,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
+            system_stores: f.system_stores,
             flag_loads,
             unfenced: f.unfenced.clone(),
             partial_copies: f.partial_copies,
@@ -265,6 +268,13 @@ impl Summary {
     #[must_use]
     pub fn acquires(&self) -> bool {
         self.system_loads.acquires
+    }
+
+    /// Whether it stores atomically, with the scope of the system, what the host or other devices
+    /// may load while it runs; and whether it updates such words.
+    #[must_use]
+    pub fn system_stores(&self) -> (bool, bool) {
+        (self.system_stores.writes, self.system_stores.updates)
     }
 
     /// The loads by which it polls flags.

@@ -88,3 +88,49 @@ fn a_fence_goes_with_the_atomic_access_that_runs_whenever_it_does() {
         }
     }
 }
+
+/// What a kernel does, and whether it stores words, or updates them, with the scope of the system.
+const STORES: [(&str, (bool, bool)); 14] = [
+    ("st.global.u32 [%p], %r;", (false, false)),
+    ("st.relaxed.gpu.global.u32 [%p], %r;", (false, false)),
+    ("st.release.gpu.global.u32 [%p], %r;", (false, false)),
+    ("atom.global.add.u32 %s, [%p], %r;", (false, false)),
+    ("red.relaxed.gpu.global.add.u32 [%p], %r;", (false, false)),
+    ("fence.sc.sys; st.global.u32 [%p], %r;", (false, false)),
+    ("ld.relaxed.sys.global.u32 %s, [%p];", (false, false)),
+    ("st.relaxed.sys.global.u32 [%p], %r;", (true, false)),
+    ("st.release.sys.global.u32 [%p], %r;", (true, false)),
+    ("st.volatile.global.u32 [%p], %r;", (true, false)),
+    ("st.volatile.u32 [%p], %r;", (true, false)),
+    ("atom.sys.global.exch.b32 %s, [%p], %r;", (false, true)),
+    ("red.relaxed.sys.global.add.u32 [%p], %r;", (false, true)),
+    ("st.volatile.global.u32 [%p], %r; red.sys.global.add.u32 [%p+4], %r;", (true, true)),
+];
+
+#[test]
+fn stores_with_the_scope_of_the_system_are_for_the_host() {
+    for sm in [75, 80, 90, 100] {
+        let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
+        for (n, (body, _)) in STORES.iter().enumerate() {
+            write!(
+                text,
+                ".visible .entry k{n}(.param .u64 p) {{\n.reg .b64 %p; .reg .b32 %r, %s;\n\
+                 ld.param.u64 %p, [p]; mov.b32 %r, %tid.x; mov.b32 %s, 0;\n{body}\n\
+                 st.global.u32 [%p+64], %s;\nret;\n}}\n"
+            )
+            .unwrap();
+        }
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("system-stores-{sm}.ptx"));
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+            std::fs::write(&file, &text).expect("a file");
+        }
+        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
+        for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
+            let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}"));
+            for (n, (body, wanted)) in STORES.iter().enumerate() {
+                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
+                assert_eq!(summary.system_stores(), *wanted, "{front} for {sm}: {body}");
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use trace::{Epoch, TimelineId};
 
 use crate::clock::{Clock, Entry};
+use crate::condition::AwaitedWord;
 use crate::state::host::Host;
 use crate::state::stream::Streams;
 
@@ -118,6 +119,18 @@ impl<'a> ClockRef<'a> {
         self.covers_over(self.floor, epoch)
     }
 
+    /// The same without the benefit of open waits: whether what was seen orders it so. What is
+    /// behind such a wait counts as ordered behind everything else.
+    pub fn covers_without_waits(&self, epoch: Epoch) -> bool {
+        let slot = epoch.timeline.0;
+        if slot == self.start.own || epoch.timeline == TimelineId::HOST {
+            return self.covers(epoch);
+        }
+        let is_over = self.floor.get(slot as usize).is_some_and(|&upto| epoch.time <= upto);
+        let drained = self.start.drained && !self.streams.is_some_and(|s| s.is_request(slot));
+        is_over || drained || self.clock.is_some_and(|c| c.get(slot) >= epoch.time)
+    }
+
     /// The part that answers most questions of [`ClockRef::covers`] without a call.
     #[inline]
     pub(crate) fn fast(&self) -> FastClock<'a> {
@@ -209,6 +222,12 @@ impl ClockSnapshot {
             clock: Some(&self.clock),
             streams,
         }
+    }
+
+    /// The words that it lies behind waits for, of which nothing seen in this process had written
+    /// the values.
+    pub fn awaited_words(&self) -> impl Iterator<Item = AwaitedWord> {
+        self.clock.awaited_words()
     }
 
     /// The clock, to ask. Waits for values that were resolved in the meantime are not taken in.

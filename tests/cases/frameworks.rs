@@ -82,7 +82,17 @@ pub fn trials() -> Vec<Trial> {
     }
     for (mistake, code) in [("", 0), ("early", FOUND), ("reused", FOUND), ("reduced", FOUND)] {
         let name = if mistake.is_empty() { "symmetric_memory" } else { mistake };
-        trials.push(trial("frameworks", &format!("symmetric_memory::{name}"), move || symmetric(mistake, code)));
+        let run = move || on_two_devices("symmetric_memory", mistake, code);
+        trials.push(trial("frameworks", &format!("symmetric_memory::{name}"), run));
+    }
+    for how in ["fsdp", "tensor"] {
+        let run = move || on_two_devices("two_devices", how, 0);
+        trials.push(trial("frameworks", &format!("two_devices::{how}"), run));
+    }
+    for (form, code) in [(None, 0), (Some("generators"), FOUND)] {
+        let name = format!("graph_shapes::{}", form.unwrap_or("clean"));
+        let run = move || program("graph_shapes", &Vec::from_iter(form), code, &[]);
+        trials.push(trial("frameworks", &name, run));
     }
     trials.push(trial("frameworks", "needless_sync", excess));
     trials.into_iter().map(|trial| trial.with_ignored_flag(no_torch)).collect()
@@ -93,10 +103,10 @@ fn program(name: &str, arguments: &[&str], code: i32, options: &[&str]) -> Resul
     frameworks::ends(&mut frameworks::command(name, Packages::Torch, arguments, options)?, name, code).map(drop)
 }
 
-/// Symmetric memory of two processes, on two devices.
-fn symmetric(mistake: &str, code: i32) -> Result<(), String> {
-    let mut command = frameworks::command("symmetric_memory", Packages::Torch, &[mistake], &[])?;
-    frameworks::ends(command.env("STREAMSAN_SIM", "devices=2"), "symmetric_memory", code).map(drop)
+/// Two processes, on two devices.
+fn on_two_devices(name: &str, how: &str, code: i32) -> Result<(), String> {
+    let mut command = frameworks::command(name, Packages::Torch, &[how], &[])?;
+    frameworks::ends(command.env("STREAMSAN_SIM", "devices=2"), name, code).map(drop)
 }
 
 /// Triton's kernels for compute capability 9.0: results of the CPU, and no race inside.

@@ -6,6 +6,8 @@
  *   into     a get writes memory that is read
  *   signal   a put to this element, and a read behind a wait for its signal
  *   early    the signal is set before the put; with a second word, behind it
+ *   broadcast, others' (of another root: what it would send is filled, which is no race), gathered, exchanged, reduced   a collective, and
+ *            a fill of what it sends; landed: a read of the last byte that it fills; untouched: a fill of what no element sends
  *   nowhere  a put to an element whose memory this process cannot reach: what it reads is filled */
 #include "common.h"
 
@@ -19,6 +21,11 @@ void nvshmemx_putmem_signal_on_stream(void *, const void *, size_t, uint64_t *, 
 void nvshmemx_putmem_signal_nbi_on_stream(void *, const void *, size_t, uint64_t *, uint64_t, int, int, CUstream);
 void nvshmemx_signal_op_on_stream(uint64_t *, uint64_t, int, int, CUstream);
 void nvshmemx_signal_wait_until_on_stream(uint64_t *, int, uint64_t, CUstream);
+
+int nvshmemx_broadcastmem_on_stream(int, void *, const void *, size_t, int, CUstream);
+int nvshmemx_fcollectmem_on_stream(int, void *, const void *, size_t, CUstream);
+int nvshmemx_alltoallmem_on_stream(int, void *, const void *, size_t, CUstream);
+int nvshmemx_float_sum_reduce_on_stream(int, float *, const float *, size_t, CUstream);
 
 enum { N = 4096, SET = 9, AT_LEAST = 5 };
 
@@ -53,6 +60,26 @@ int main(int argc, char **argv) {
         order();
         if (*how == 'p') nvshmemx_putmem_on_stream(y, x, N, 1, b);
         else nvshmemx_putmem_nbi_on_stream(y, x, N, 2, b);
+    } else if (!strcmp(how, "broadcast") || !strcmp(how, "others'")) {
+        CHECK(cuMemsetD8Async(at(x), 1, N, a));
+        order();
+        REQUIRE(!nvshmemx_broadcastmem_on_stream(0, y, x, N, *how == 'o', b));
+    } else if (!strcmp(how, "gathered") || !strcmp(how, "untouched")) {
+        CHECK(cuMemsetD8Async(at(x) + (*how == 'u' ? N / 2 : 0), 1, N / 2, a));
+        order();
+        REQUIRE(!nvshmemx_fcollectmem_on_stream(0, y, x, N / 2, b));
+    } else if (!strcmp(how, "exchanged")) {
+        CHECK(cuMemsetD8Async(at(x) + N - 1, 1, 1, a));
+        order();
+        REQUIRE(!nvshmemx_alltoallmem_on_stream(0, y, x, N / 2, b));
+    } else if (!strcmp(how, "reduced")) {
+        CHECK(cuMemsetD8Async(at(x) + N - 1, 1, 1, a));
+        order();
+        REQUIRE(!nvshmemx_float_sum_reduce_on_stream(0, (float *)y, (float *)x, N / sizeof(float), b));
+    } else if (!strcmp(how, "landed")) {
+        REQUIRE(!nvshmemx_fcollectmem_on_stream(0, y, x, N / 2, a));
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y) + N - 1, 1, b));
     } else if (!strcmp(how, "remote")) {
         nvshmemx_putmem_nbi_on_stream(y, x, N, 1, a);
         order();

@@ -12,6 +12,12 @@
  *   verbs host [waits]       as received, in pinned memory of the host
  *   verbs inline [waits]     data that a stream may still write is copied while it is posted
  *   verbs moved [waits]      as written, with memory that is named by other addresses
+ *   verbs renamed [waits]    as moved, and the access to the memory was changed in between
+ *   verbs replaced [waits]   as written, with a registration that was given other memory
+ *   verbs kept [waits]       as moved; a new registration and an end of it failed in between
+ *   verbs next-key [waits]   as written; the key was another's until the call that gave it back returned
+ *   verbs next-pair [waits]  as received; so was the number of the pair
+ *   verbs pair-kept [waits]  as received, in a pair that could not be destroyed
  *   verbs descriptor [waits] as written, with memory that is registered by a descriptor
  *   verbs thread [waits]     as reused; another thread polls
  *   verbs early [waits]      as written, with a device that was opened before CUDA was in use
@@ -72,6 +78,24 @@ static void use(CUdeviceptr at) { CHECK(cuMemcpyDtoDAsync_v2(q, at, 64, s)); }
 static void message(struct ibv_sge *sge) {
     struct ibv_send_wr wr = request(1, IBV_WR_SEND, 0, sge), *bad = 0;
     REQUIRE(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+/* Another thread's, while a call that destroys an object returns. */
+static void register_again(void) { mr = ibv_reg_mr(pd, (void *)p, 4 * BYTES, IBV_ACCESS_LOCAL_WRITE); }
+static void receive_again(void) {
+    qp = make_pair(0, cq, 0);
+    struct ibv_sge sge = entry(p, BYTES);
+    struct ibv_recv_wr wr = {.wr_id = 9, .sg_list = &sge, .num_sge = 1}, *bad = 0;
+    REQUIRE(ibv_post_recv(qp, &wr, &bad) == 0);
+}
+static void *meanwhile_there(void *what) {
+    ((void (*)(void))what)();
+    return 0;
+}
+static void (*other_thread)(void);
+static void meanwhile(void) {
+    pthread_t thread;
+    REQUIRE(!pthread_create(&thread, 0, meanwhile_there, (void *)other_thread) && !pthread_join(thread, 0));
 }
 
 int main(int argc, char **argv) {
@@ -195,12 +219,50 @@ int main(int argc, char **argv) {
         REQUIRE(ibv_post_send(qp, &copied, &bad_send) == 0);
         CHECK(cuMemcpyDtoHAsync_v2(host, p, 64, s));
         finish();
-    } else if (!strcmp(how, "moved")) {
+    } else if (!strcmp(how, "moved") || !strcmp(how, "renamed") || !strcmp(how, "kept")) {
         mr = ibv_reg_mr_iova(pd, (void *)p, 4 * BYTES, 0x10000, IBV_ACCESS_LOCAL_WRITE);
+        if (!strcmp(how, "renamed")) REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, 0, 0, 0, 0) == 0);
+        if (!strcmp(how, "kept")) {
+            REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, 0, (void *)q, 666, 0) == -1);
+            fake_is_busy = 1;
+            REQUIRE(ibv_dereg_mr(mr) == EBUSY);
+        }
         fill(p + BYTES);
         if (waits) CHECK(cuStreamSynchronize(s));
         post(IBV_WR_RDMA_WRITE, 0x10000 + BYTES, BYTES);
         finish();
+    } else if (!strcmp(how, "replaced")) {
+        mr = ibv_reg_mr_iova(pd, (void *)q, BYTES, 0x10000, IBV_ACCESS_LOCAL_WRITE);
+        REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, 0, (void *)p, 4 * BYTES, 0) == 0);
+        fill(p + BYTES);
+        if (waits) CHECK(cuStreamSynchronize(s));
+        post(IBV_WR_RDMA_WRITE, p + BYTES, BYTES);
+        finish();
+    } else if (!strcmp(how, "next-key")) {
+        other_thread = register_again, fake_meanwhile = meanwhile;
+        REQUIRE(ibv_dereg_mr(mr) == 0);
+        fill(p);
+        if (waits) CHECK(cuStreamSynchronize(s));
+        post(IBV_WR_RDMA_WRITE, p, BYTES);
+        finish();
+    } else if (!strcmp(how, "next-pair")) {
+        struct ibv_sge before = entry(p + 2 * BYTES, BYTES);
+        wr.sg_list = &before;
+        REQUIRE(ibv_post_recv(qp, &wr, &bad) == 0);
+        other_thread = receive_again, fake_meanwhile = meanwhile;
+        REQUIRE(ibv_destroy_qp(qp) == 0);
+        message(&quiet);
+        if (waits) finish();
+        use(p);
+        if (!waits) finish();
+    } else if (!strcmp(how, "pair-kept")) {
+        REQUIRE(ibv_post_recv(qp, &wr, &bad) == 0);
+        fake_is_busy = 1;
+        REQUIRE(ibv_destroy_qp(qp) == EBUSY);
+        message(&quiet);
+        if (waits) finish();
+        use(p);
+        if (!waits) finish();
     } else if (!strcmp(how, "descriptor")) {
         mr = ibv_reg_dmabuf_mr(pd, 0, 4 * BYTES, p, 5, IBV_ACCESS_LOCAL_WRITE);
         fill(p + BYTES);

@@ -51,7 +51,7 @@ pub(crate) use pure::Pure;
 pub use pure::Rounding;
 pub use reason::Reason;
 pub use system_fences::SystemFences;
-pub(crate) use system_fences::SystemLoads;
+pub(crate) use system_fences::{SystemLoads, SystemStores};
 
 /// What the functions that a pointer may lead to do to memory. A pointer leads to a function of its
 /// image or module; that of another one would have to be handed over in memory.
@@ -122,6 +122,8 @@ pub struct KernelIr {
     pub(crate) system_fences: SystemFences,
     /// Its atomic loads of system scope.
     pub(crate) system_loads: SystemLoads,
+    /// Its atomic stores and updates of that scope.
+    pub(crate) system_stores: SystemStores,
     /// The scopes of its loads.
     pub(crate) load_scopes: LoadScopes,
     /// Its bulk operations that no fence separates from stores.

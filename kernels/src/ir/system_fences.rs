@@ -1,11 +1,12 @@
 //! Instructions of system scope: what a kernel needs to exchange messages with the host or with
 //! other devices.
 //!
-//! Owns whether a kernel loads what these may store while it runs, and how the fences of a kernel
-//! go with its atomic accesses. With a fence it can say that something is over. A release
-//! (`st.release.sys`, a `cuda::atomic` store) is a fence and an atomic access behind it under the
-//! same condition, so a launch that makes no such access has not reached the fence either. Other
-//! fences (`__threadfence_system()`) tell nothing of the store that the program means.
+//! Owns whether a kernel loads what these may store while it runs, whether it stores what they may
+//! load, and how the fences of a kernel go with its atomic accesses. With a fence it can say that
+//! something is over. A release (`st.release.sys`, a `cuda::atomic` store) is a fence and an atomic
+//! access behind it under the same condition, so a launch that makes no such access has not reached
+//! the fence either. Other fences (`__threadfence_system()`) tell nothing of the store that the
+//! program means.
 
 use super::AccessKind;
 use device_code::ptx::{Body, Module};
@@ -105,6 +106,37 @@ impl SystemLoads {
             let is = |name: &str| parts.iter().any(|part| part == name);
             self.some |= parts[0] == "ld" && (is("volatile") || is("sys")) && !is("shared") && !is("local");
             self.acquires |= is("acquire") || is("acq_rel") || matches!(parts[0].as_str(), "fence" | "membar");
+        }
+    }
+}
+
+/// How a kernel stores what the host or other devices may load while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SystemStores {
+    /// It has atomic stores with the scope of the system.
+    pub(crate) writes: bool,
+    /// It has updates with that scope.
+    pub(crate) updates: bool,
+}
+
+impl SystemStores {
+    /// Adds an instruction of machine code.
+    pub(crate) fn add_sass(&mut self, i: &MachineInst) {
+        let is_global = |space| matches!(space, AddressSpace::Global | AddressSpace::Generic);
+        for m in i.mem.iter().filter(|m| m.strength == Strength::System && is_global(m.space)) {
+            self.writes |= m.access == MemEffect::Write;
+            self.updates |= m.access == MemEffect::Atomic;
+        }
+    }
+
+    /// Adds a PTX function.
+    pub(crate) fn add_ptx(&mut self, module: &Module, body: &Body) {
+        for i in &body.code {
+            let parts = &module.opcode(i.opcode).parts;
+            let is = |name: &str| parts.iter().any(|part| part == name);
+            let reaches_host = (is("volatile") || is("sys")) && !is("shared") && !is("local");
+            self.writes |= parts[0] == "st" && reaches_host;
+            self.updates |= matches!(parts[0].as_str(), "atom" | "red") && reaches_host;
         }
     }
 }

@@ -155,6 +155,7 @@ impl<'m> Lower<'m> {
     ) -> usize {
         system_fences::add_ptx(&mut self.f.system_fences, self.module, body);
         self.f.system_loads.add_ptx(self.module, body);
+        self.f.system_stores.add_ptx(self.module, body);
         self.f.load_scopes.add_ptx(self.module, body);
         let number = self.instances.len();
         let registers = body.registers.iter().map(|register| self.f.var(class(register.ty))).collect();

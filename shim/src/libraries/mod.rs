@@ -3,11 +3,11 @@
 //! Owns their exports, which the dynamic linker or the library itself finds before the real
 //! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
-//! [`nvshmem`] (puts, gets and signals), [`mpi`] (messages), [`cufile`] (files), [`annotations`]
-//! and [`external`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`] (NVTX's memory
-//! regions), [`host_threads`] (synchronisation of host threads), [`instrumented`] (host code that
-//! says itself what it touches), [`engines`] (ibverbs, UCX, NIXL). What MPI, cuFile and engines
-//! access is logged by `requests`. Driver functions are in `crate::intercept`.
+//! [`nvshmem`] (puts, gets, signals and collectives), [`mpi`] (messages), [`cufile`] (files),
+//! [`annotations`] and [`external`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`]
+//! (NVTX's memory regions), [`host_threads`] (synchronisation of host threads), [`instrumented`]
+//! (host code that says itself what it touches), [`engines`] (ibverbs, UCX, NIXL). What MPI, cuFile
+//! and engines access is logged by `requests`. Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]

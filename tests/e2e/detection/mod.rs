@@ -3,6 +3,7 @@
 mod batch_sources;
 mod conditional_bodies;
 mod descriptors;
+mod early_values;
 pub mod exact;
 mod flag_polls;
 mod graph_events;
@@ -20,6 +21,7 @@ mod open_waits;
 mod picked_bytes;
 mod polled_flags;
 mod programmatic;
+mod progress_words;
 mod proxy_fences;
 mod random;
 mod recursion;

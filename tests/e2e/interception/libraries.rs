@@ -67,6 +67,37 @@ fn a_group_of_collectives_orders_the_streams_that_it_is_on() {
     assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
 }
 
+/// Collectives of NVSHMEM, each with a twin in order.
+#[test]
+fn collectives_of_nvshmem_read_and_write_memory_of_their_element() {
+    let program = user("nvshmem.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
+    for (case, call) in [
+        ("broadcast", "nvshmemx_broadcastmem_on_stream"),
+        ("gathered", "nvshmemx_fcollectmem_on_stream"),
+        ("exchanged", "nvshmemx_alltoallmem_on_stream"),
+        ("reduced", "nvshmemx_float_sum_reduce_on_stream"),
+        ("landed", "nvshmemx_fcollectmem_on_stream"),
+    ] {
+        let ended = end(streamsan(["--"]).arg(&program).arg(case));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{case}: {}", ended.err);
+        assert!(ended.err.contains("DATA RACE: read-after-write (certain)"), "{case}: {}", ended.err);
+        assert!(ended.err.contains(call), "{case}: {}", ended.err);
+    }
+    for args in [
+        &["broadcast", "ordered"][..],
+        &["gathered", "ordered"],
+        &["exchanged", "ordered"],
+        &["reduced", "ordered"],
+        &["landed", "ordered"],
+        &["others'"],
+        &["untouched"],
+    ] {
+        let ended = end(streamsan(["--"]).arg(&program).args(args));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{args:?}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{args:?}: {}", ended.err);
+    }
+}
+
 /// Puts, gets and signals of NVSHMEM, each with a twin in order.
 #[test]
 fn puts_and_gets_of_nvshmem_are_ops_of_their_streams() {

@@ -141,8 +141,26 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
     next_key++;
     return mr;
 }
+/* Without a new translation the names stay what they are. */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access) {
+    (void)access;
+    if (length == 666) return -1;
+    if (flags & IBV_REREG_MR_CHANGE_PD) mr->pd = pd;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) mr->addr = addr, mr->length = length;
+    return 0;
+}
+/* Nothing can be destroyed. */
+int fake_is_busy;
+/* What another thread does once an object is destroyed and before the call has returned. */
+void (*fake_meanwhile)(void);
+static void meanwhile(void) {
+    if (fake_meanwhile) fake_meanwhile();
+}
 int ibv_dereg_mr(struct ibv_mr *mr) {
+    if (fake_is_busy) return EBUSY;
+    next_key = mr->lkey;
     free(mr);
+    meanwhile();
     return 0;
 }
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, void *channel, int vector) {
@@ -178,5 +196,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
     return 0;
 }
 /* Work may still name it. */
-int ibv_destroy_qp(struct ibv_qp *qp) { return qp ? 0 : EINVAL; }
+int ibv_destroy_qp(struct ibv_qp *qp) {
+    if (fake_is_busy) return EBUSY;
+    next_pair = qp->qp_num;
+    meanwhile();
+    return 0;
+}
 void *ibv_qp_to_qp_ex(struct ibv_qp *qp) { return qp; }

@@ -128,6 +128,7 @@ enum { IBV_SEND_SIGNALED = 2, IBV_SEND_INLINE = 8 };
 enum { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR = 5, IBV_WC_RECV = 128, IBV_WC_RECV_RDMA_WITH_IMM };
 enum { IBV_QP_STATE = 1, IBV_QPS_RESET = 0 };
 enum { IBV_ACCESS_LOCAL_WRITE = 1, IBV_ACCESS_ZERO_BASED = 32 };
+enum { IBV_REREG_MR_CHANGE_TRANSLATION = 1, IBV_REREG_MR_CHANGE_PD = 2, IBV_REREG_MR_CHANGE_ACCESS = 4 };
 
 struct ibv_context *ibv_open_device(struct ibv_device *device);
 int ibv_close_device(struct ibv_context *context);
@@ -135,7 +136,10 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access);
 int ibv_dereg_mr(struct ibv_mr *mr);
+extern void (*fake_meanwhile)(void);
+extern int fake_is_busy;
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, void *channel, int vector);
 int ibv_destroy_cq(struct ibv_cq *cq);
 struct ibv_srq *fake_create_srq(struct ibv_pd *pd);

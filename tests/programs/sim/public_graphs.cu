@@ -4,6 +4,8 @@
 //                 (huggingface/candle#3352)
 //   workspace...  a workspace for each stream: a graph that is reset frees what another one, captured on the same stream, still names
 //                 (pytorch/pytorch#193402)
+//   disposed...   a layer in two graphs, with eager work in between that disposes of the hidden states to save memory: the graph behind it
+//                 was captured with their address, or with none (sgl-project/sglang#29463)
 // A launch that touches freed memory may fail, which is the mistake's own matter: it is not looked at.
 #include <cstdio>
 #include <cstdlib>
@@ -99,6 +101,47 @@ static void workspace_of(Owner owner, bool resets_last) {
     if (resets_last) reset();
 }
 
+// Hidden states of a layer. Whoever is done with them disposes of their memory, and the tensor is empty from then on.
+struct Tensor {
+    float *data = nullptr;
+    void fill() {
+        if (!data) CHECK(cudaMalloc(&data, N * sizeof(float)));
+    }
+    void dispose() {
+        if (data) CHECK(cudaFree(data));
+        data = nullptr;
+    }
+};
+__global__ void normalise(const float *from, float *to) { to[threadIdx.x] = 2 * from[threadIdx.x]; }
+__global__ void add_residual(const float *from, float *to) {
+    if (from) to[threadIdx.x] += from[threadIdx.x];
+}
+
+enum Disposal { EACH_TIME, NOT_BESIDE_GRAPHS, INTO_A_COPY };
+static void layer(Disposal disposal, bool warm) {
+    Tensor hidden, kept;
+    hidden.fill(), kept.fill();
+    cudaGraphExec_t attention = captured([&] { normalise<<<1, 256, 0, stream>>>(x, hidden.data); });
+    auto experts = [&] {
+        normalise<<<1, 256, 0, stream>>>(hidden.data, y);
+        if (disposal == INTO_A_COPY)
+            CHECK(cudaMemcpyAsync(kept.data, hidden.data, N * sizeof(float), cudaMemcpyDeviceToDevice, stream));
+        if (disposal != NOT_BESIDE_GRAPHS) {
+            CHECK(cudaStreamSynchronize(stream));
+            hidden.dispose();
+        }
+    };
+    // A first run without the graph behind it: what it captures is an empty tensor.
+    if (warm) experts();
+    Tensor &residual = disposal == INTO_A_COPY ? kept : hidden;
+    cudaGraphExec_t rest = captured([&] { add_residual<<<1, 256, 0, stream>>>(residual.data, y); });
+    if (!warm) {
+        replay(attention);
+        experts();
+    }
+    replay(rest);
+}
+
 struct Case {
     const char *name, *expect;
     void (*go)();
@@ -110,6 +153,10 @@ static const Case cases[] = {
     {"workspace-of-the-stream", "certain certain", [] { workspace_of(THE_STREAM, false); }},
     {"workspace-of-each-graph", "", [] { workspace_of(EACH_GRAPH, false); }},
     {"workspace-of-the-stream-reset-last", "", [] { workspace_of(THE_STREAM, true); }},
+    {"disposed-hidden-states", "certain", [] { layer(EACH_TIME, false); }},
+    {"disposed-into-a-copy", "", [] { layer(INTO_A_COPY, false); }},
+    {"disposed-not-beside-graphs", "", [] { layer(NOT_BESIDE_GRAPHS, false); }},
+    {"disposed-before-the-capture", "", [] { layer(EACH_TIME, true); }},
 };
 
 int main(int argc, char **argv) {

@@ -15,7 +15,7 @@ use crate::ipc::participant::site_key;
 use crate::ipc::signals::Signals;
 use crate::ipc::visibility::{CrossProcessOrder, Edge, Finished, PeerView, global, local, member_of};
 use detect::confidence::{Confidence, Weakness};
-use detect::memory::{Access, AccessMap, AllocationId};
+use detect::memory::{Access, AccessMap, AllocationId, Cause};
 use detect::race::Race;
 use detect::state::names::TorchUse;
 use report::doubt::Doubt;
@@ -42,7 +42,8 @@ pub(crate) enum Message {
     /// Memory gets a name that other processes can use.
     Memory { root: AllocationId, key: Arc<[u8]>, at: u64, imported: bool },
     /// An access to shared memory.
-    Access { root: AllocationId, access: Access, clock: Option<ClockSnapshot> },
+    /// `awaits`: the words that it lies behind waits for, if nothing in its process writes them.
+    Access { root: AllocationId, access: Access, clock: Option<ClockSnapshot>, awaits: Vec<AwaitedWord> },
     /// Shared memory ends in this process.
     Gone { root: AllocationId },
     /// A shared event is recorded.
@@ -93,6 +94,9 @@ pub(super) struct Peer {
     pub(super) process: Option<PeerProcess>,
     /// Its shared memory: the index of the object, and the shift to add to its offsets.
     pub(super) roots: FxHashMap<AllocationId, (usize, u64)>,
+    /// The words of shared memory that its streams have waited for, by their addresses in it: the
+    /// object, and the place there.
+    awaited: FxHashMap<u64, (usize, u64)>,
     /// Its kernels that wait for flags.
     pub(super) waits: KernelWaits,
     /// Its kernel that signals, and those of others that it waits for.
@@ -236,8 +240,8 @@ impl Exchange {
             // Later accesses were compared without this one, so conflicts with it may have been
             // missed.
             Message::Access { .. } if is_late => self.peers[member as usize].late += 1,
-            Message::Access { root, access, clock } => {
-                self.access(member, time, root, access, clock.as_ref());
+            Message::Access { root, access, clock, awaits } => {
+                self.access(member, time, root, access, (clock.as_ref(), &awaits));
             }
             Message::Gone { root } => self.gone(member, root),
             Message::Record { key, clock } => {
@@ -273,6 +277,10 @@ impl Exchange {
             Message::Signals(signals) => self.signals(member, signals),
             Message::SignalsUnknown => self.signals_missed = true,
             Message::WaitsForValue { root, at, word, epoch } => {
+                let peer = &mut self.peers[member as usize];
+                if let Some((object, shift)) = peer.roots.get(&root).copied() {
+                    peer.awaited.insert(word.address, (object, at.wrapping_add(shift)));
+                }
                 let edges = self.word(member, root, at).map(|values| values.wait(member, word, epoch));
                 edges.into_iter().flatten().for_each(|edge| self.order.link(edge));
             }
@@ -335,12 +343,21 @@ impl Exchange {
         }
     }
 
-    fn access(&mut self, member: u32, now: u64, root: AllocationId, access: Access, clock: Option<&ClockSnapshot>) {
+    fn access(
+        &mut self,
+        member: u32,
+        now: u64,
+        root: AllocationId,
+        access: Access,
+        (clock, awaits): (Option<&ClockSnapshot>, &[AwaitedWord]),
+    ) {
         let Some((at, shift)) = self.peers[member as usize].roots.get(&root).copied() else { return };
         let Some(epoch) = global(member, access.epoch) else { return };
         let mut open_until = self.peers[member as usize].waits.open_until(&access, access.epoch, clock);
         // Its stream waits for a value that its process has not been seen to write.
-        let is_held = clock.is_some_and(|clock| clock.clock().is_behind_open_wait());
+        let is_behind = clock.is_some_and(|clock| clock.clock().is_behind_open_wait());
+        let is_answered = is_behind && !awaits.is_empty() && self.is_answered(member, awaits);
+        let is_held = is_behind && !is_answered;
         if is_held {
             open_until = u64::MAX;
         }
@@ -355,12 +372,15 @@ impl Exchange {
                 races.extend(race.map(|race| (self.order.began_before(earlier.epoch, open_until), race)));
             }
         });
-        self.order.begin(epoch, now, is_held);
+        self.order.begin(epoch, now, is_held, is_answered);
         let owner = object.owner;
         // One pair of ops may race in several pieces.
         races.sort_by_key(|(_, r)| (r.previous.epoch, std::cmp::Reverse(r.confidence)));
         races.dedup_by_key(|(_, r)| r.previous.epoch);
-        for (by_flag, race) in races {
+        for (by_flag, mut race) in races {
+            if is_answered || self.order.is_answered(race.previous.epoch) {
+                race.confidence = race.confidence.min(Confidence::Likely);
+            }
             // The earlier one may be behind a flag that is set after this one.
             let by_flag = by_flag || self.order.is_held(race.previous.epoch) || {
                 let (peer, own) = local(race.previous.epoch);
@@ -368,6 +388,25 @@ impl Exchange {
             };
             self.add(race, at, owner, by_flag);
         }
+    }
+
+    /// Whether all that an op of a process waits for was written once, by a stream, and by nothing
+    /// else that has been seen: then it comes after these writes, and after nothing more.
+    fn is_answered(&self, member: u32, awaits: &[AwaitedWord]) -> bool {
+        let awaited = &self.peers[member as usize].awaited;
+        awaits.iter().all(|word| {
+            let Some((object, at)) = awaited.get(&word.address) else { return false };
+            let object = &self.objects[*object];
+            let is_once = object.values.get(at).is_some_and(|values| values.is_answered_once(*word));
+            is_once
+                && (*at..at.saturating_add(word.width().into())).all(|byte| {
+                    let mut others = false;
+                    object.map.each_at(byte, &mut |access| {
+                        others |= access.kind.writes() && access.site.cause != Cause::Value;
+                    });
+                    !others
+                })
+        })
     }
 
     fn add(&mut self, mut race: Race, object: usize, owner: Option<(u32, AllocationId)>, by_flag: bool) {

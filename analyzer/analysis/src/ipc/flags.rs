@@ -149,6 +149,8 @@ struct Written {
 pub(crate) struct WordValues {
     written: VecDeque<Written>,
     open: VecDeque<(u32, Epoch, AwaitedWord)>,
+    /// How many values streams have written.
+    writes: u64,
 }
 
 impl WordValues {
@@ -157,10 +159,18 @@ impl WordValues {
         let ends = |(_, _, word): &(u32, Epoch, AwaitedWord)| word.width() == width && word.is_met_by(value);
         let (ended, open) = std::mem::take(&mut self.open).into_iter().partition(ends);
         self.open = open;
+        self.writes += 1;
         let ended: VecDeque<(u32, Epoch, AwaitedWord)> = ended;
         let edges = ended.into_iter().map(|(to, epoch, _)| Edge { from: by.clone(), to, epoch }).collect();
         push(&mut self.written, Written { width, value, by });
         edges
+    }
+
+    /// Whether one value was ever written, and it ends this wait: then nothing but that write does,
+    /// as far as streams go.
+    pub(crate) fn is_answered_once(&self, word: AwaitedWord) -> bool {
+        let ends = |w: &Written| w.width == word.width() && word.is_met_by(w.value);
+        self.writes == 1 && self.written.front().is_some_and(ends)
     }
 
     /// A stream of a process waits: behind which writes it comes.

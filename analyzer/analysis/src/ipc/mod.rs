@@ -43,7 +43,9 @@
 //! One thing more could: a kernel of Q that polls a flag in memory, before `b` or at its place in
 //! the same kernel (the all-reduce of a serving engine). What is behind such a kernel is `possible`
 //! only, and the report says why; so is what is behind a wait for a value that nothing was seen to
-//! write. Of kernels with fences of system scope and atomic loads that are not recognised as polls,
+//! write. Where a stream has written the value, once, and nothing else has written there, what the
+//! write does not come after is `likely`: the host of a process, or a card, may write it unseen. Of
+//! kernels with fences of system scope and atomic loads that are not recognised as polls,
 //! everything counts as behind one (`flags`).
 //!
 //! # Time

@@ -114,7 +114,10 @@ impl Member {
         if self.sites.len() < MAX_SITES {
             self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());
         }
-        self.send(Message::Access { root, access, clock });
+        // Asked now: once the wait is over, the clock knows of it no longer.
+        let behind = clock.as_ref().filter(|clock| clock.clock().is_behind_open_wait());
+        let awaits = behind.map_or_else(Vec::new, |clock| clock.awaited_words().collect());
+        self.send(Message::Access { root, access, clock, awaits });
     }
 
     /// Shared memory ends.

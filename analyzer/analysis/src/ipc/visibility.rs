@@ -64,6 +64,8 @@ struct Pending {
     began: u64,
     /// Its stream waits for a value that nothing has been seen to write.
     held: bool,
+    /// It waits for one, and one stream has written it.
+    answered: bool,
 }
 
 /// Edges from ops whose accesses may follow, remembered.
@@ -80,9 +82,10 @@ pub(crate) struct CrossProcessOrder {
 
 impl CrossProcessOrder {
     /// Adds an access that no host has seen finish.
-    pub(crate) fn begin(&mut self, epoch: Epoch, began: u64, held: bool) {
+    pub(crate) fn begin(&mut self, epoch: Epoch, began: u64, held: bool, answered: bool) {
         let pending = self.pending.entry(epoch).or_insert_with(|| Pending { began, ..Pending::default() });
         pending.held |= held;
+        pending.answered |= answered;
         // Two kernels that signal to each other have both their edges before their accesses.
         let (home, own) = local(epoch);
         let of_op = |edge: &&Edge| edge.from.process == home && edge.from.op == Some(own);
@@ -97,6 +100,11 @@ impl CrossProcessOrder {
     /// Whether an access in flight waits for a value that nothing has been seen to write.
     pub(crate) fn is_held(&self, epoch: Epoch) -> bool {
         self.pending.get(&epoch).is_some_and(|pending| pending.held)
+    }
+
+    /// Whether an access in flight waits for a value, and comes after the one write of it.
+    pub(crate) fn is_answered(&self, epoch: Epoch) -> bool {
+        self.pending.get(&epoch).is_some_and(|pending| pending.answered)
     }
 
     /// The host of a process has seen everything finish that this clock covers, and so have all

@@ -4,18 +4,20 @@
 //! may have received. What that means for a race is decided in [`super::host_touch`].
 //!
 //! A kernel with a fence of system scope, and a stream that writes a value, may tell the host that
-//! all before them is over. The host receives such a message by a load. Where all its loads are
-//! seen (`--host-accesses`), it cannot have received one before it has looked at bytes that the
-//! kernel stores a flag in: see [`speaks_openly`]. Nor does a launch send one that reaches no fence
-//! because its parameters switch the message off. A look is all that is known. Whether the flag
-//! was set is not. Whether the kernel sets it behind its other accesses, with a fence between, is
-//! known of measured launches on a simulated GPU ([`detect::exact::fences`]).
+//! all before them is over. So may a kernel that stores a word with the scope of the system and has
+//! no fence, of the work before it: the end of that work has made its stores visible. The host
+//! receives such a message by a load. Where all its loads are seen (`--host-accesses`), it cannot
+//! have received one before it has looked at bytes that the kernel stores a flag in: see
+//! [`speaks_openly`]. Nor does a launch send one that reaches no fence because its parameters
+//! switch the message off. A look is all that is known. Whether the flag was set is not. Whether
+//! the kernel sets it behind its other accesses, with a fence between, is known of measured
+//! launches on a simulated GPU ([`detect::exact::fences`]).
 
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
 use detect::host_watch;
 use detect::memory::allocations::{flags_in, speaks_openly};
-use detect::memory::{Access, Cause};
+use detect::memory::{Access, AccessKind, Cause};
 use trace::{Epoch, KernelId, StreamId};
 
 /// Work that may send messages.
@@ -25,6 +27,9 @@ pub(super) struct Sender {
     pub(super) epoch: Epoch,
     /// The node of the graph launched there that it is, counted from 1; 0: none.
     node: u32,
+    /// It says so without a fence: what came before it in its stream is over, and of itself it
+    /// tells nothing.
+    unfenced: bool,
     /// The host cannot have received one yet.
     pub(super) unheard: bool,
 }
@@ -34,7 +39,7 @@ impl Sender {
     pub(super) fn may_tell_of(self, work: &Access) -> bool {
         let may_follow = self.epoch.timeline != work.epoch.timeline || self.epoch.time >= work.epoch.time;
         let itself = (self.epoch, self.node) == (work.epoch, work.site.node);
-        !self.unheard && may_follow && !(itself && work.exclusion.untold)
+        !self.unheard && may_follow && !(itself && (self.unfenced || work.exclusion.untold))
     }
 }
 
@@ -56,7 +61,9 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
     for access in state.memory.accesses_in(&host_watch::SHARED) {
         match access.site.cause {
             _ if state.ordering.host_saw(access.epoch) => {}
-            Cause::Value => senders.push(Sender { epoch: access.epoch, node: access.site.node, unheard: false }),
+            Cause::Value => {
+                senders.push(Sender { epoch: access.epoch, node: access.site.node, unfenced: false, unheard: false })
+            }
             Cause::Kernel => {
                 let known = (access.site.kernel, access.site.stream, access.epoch, access.site.node);
                 if kernels.last() != Some(&known) {
@@ -73,11 +80,16 @@ pub(super) fn senders(state: &ProcessState, facts: &mut ProcessFacts) -> Vec<Sen
             continue;
         }
         let (arch, def) = (facts.arch(&state.streams, stream), facts.names.kernel(kernel));
-        if facts.code.signals(kernel, def, arch) {
+        let signals = facts.code.signals(kernel, def, arch);
+        let mut leaves_word = || {
+            let mut stores = |kind| facts.code.stores_for_host((kernel, def, arch), kind);
+            stores(AccessKind::AtomicWrite) || stores(AccessKind::Atomic)
+        };
+        if signals || leaves_word() {
             let unheard = !state.touches.has_looked_at(epoch)
                 && !facts.code.listens(kernel, def, arch)
                 && speaks_openly(&state.memory, epoch);
-            senders.push(Sender { epoch, node, unheard });
+            senders.push(Sender { epoch, node, unfenced: !signals, unheard });
         }
     }
     senders

@@ -16,6 +16,10 @@
 //! whatever came before them is over. While one is not known to be over, races are `possible`, if
 //! the host may have received its message ([`super::host_messages`]).
 //!
+//! The word itself, where a kernel stores or updates it atomically with the scope of the system, is
+//! for the host to look at: atomic accesses that reach each other are no race, and nothing tells an
+//! atomic access of the host from a plain one. Without a fence such a word tells of nothing else.
+//!
 //! The other way round, a kernel may wait for the host: what it does behind an atomic load of a
 //! word and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it
 //! sets the word. So a race with such an access is `possible`, too.
@@ -56,6 +60,20 @@ fn may_tell(race: &Race) -> bool {
 fn is_one_store(region: &Region) -> bool {
     let size = region.end().saturating_sub(region.start);
     matches!(size, 1 | 2 | 4 | 8) && region.start.is_multiple_of(size)
+}
+
+/// Whether these may be several such stores, with gaps between them.
+fn is_stores(region: &Region) -> bool {
+    is_one_store(&Region::linear(region.start, region.width)) && region.pitch.is_multiple_of(region.width)
+}
+
+/// Bytes without a gap from which on words that a kernel stores atomically are taken for results.
+/// Kernels with a word for each block have fewer blocks, or leave gaps between the words.
+const RESULTS: u64 = 4096;
+
+/// Whether these stores of a kernel may be words by which it says how far it is.
+fn may_be_progress(work: &Access) -> bool {
+    work.extent.end.saturating_sub(work.extent.start) < RESULTS || !work.extent.is_dense()
 }
 
 /// A host thread touched memory that devices can reach.
@@ -135,6 +153,10 @@ pub(super) fn host_touch(
     let senders = senders(state, facts);
     let listens = polled || (atomic && !writes);
     let may_store = writes && !atomic && is_one_store(region);
+    // Touches of one place in the program come together: words that were read one after the other
+    // look like a piece of memory.
+    let may_look = !writes;
+    let may_clear = is_stores(region);
     for race in &mut state.races {
         let work = &race.previous;
         if race.weakness == Some(Weakness::HostFunction) || state.watches.awaits_graph(work.epoch, &state.ordering) {
@@ -163,7 +185,15 @@ pub(super) fn host_touch(
         if is_look {
             state.touches.hear(race.previous.epoch);
         }
-        if told || is_look || state.touches.heard_of(&race.previous) {
+        let (kernel, arch) = (work.site.kernel, facts.arch(&state.streams, work.site.stream));
+        let mut is_progress = || {
+            let is_stored = work.site.cause == Cause::Kernel && work.kind.writes() && work.kind.is_atomic();
+            // An update that a store of the host comes in between is lost.
+            let may_touch = may_look || may_clear && work.kind == AccessKind::AtomicWrite;
+            let may_reach = is_stored && may_touch && may_be_progress(work);
+            may_reach && facts.code.stores_for_host((kernel, facts.names.kernel(kernel), arch), work.kind)
+        };
+        if told || is_look || state.touches.heard_of(&race.previous) || is_progress() {
             race.demote(Weakness::Message);
         } else {
             state.touches.report(&race.previous);

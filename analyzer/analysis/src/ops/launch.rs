@@ -183,6 +183,10 @@ pub(super) fn launch(
         let mut known = measured::effects(&runs);
         measured::attribute(&mut known, &predicted, &state.memory);
         let order = order.filter(|_| !recalled);
+        let hears = |e: &Effect| matches!(e.kind, AccessKind::Atomic | AccessKind::AtomicRead);
+        if order.is_some() && signals && !mute && node.is_none() && !known.effects.iter().any(hears) {
+            state.early_values.note(context.epoch);
+        }
         locks::mark(&predicted, order.is_some(), image, &mut state.memory, &mut known.effects);
         if let Some(order) = order {
             order.apply(signals && !mute, image, &mut state.memory, &mut known.effects);

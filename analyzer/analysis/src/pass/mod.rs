@@ -34,6 +34,7 @@ use crate::counterfactual::edits::Edits;
 use crate::counterfactual::edits::assumed::EditedRecord;
 use crate::counterfactual::edits::waits::Replan;
 use crate::ops;
+use crate::process::early_values;
 use crate::process::facts::ProcessFacts;
 use crate::process::options::AnalysisOptions;
 use crate::process::state::ProcessState;
@@ -98,6 +99,8 @@ impl Pass {
     pub(crate) fn end(&mut self, facts: &mut ProcessFacts) {
         self.state.exact.pending.end();
         self.release(facts);
+        early_values::settle(&mut self.state, true);
+        self.judge_races(&facts.names);
     }
 
     /// Applies the records whose wait for a measured launch is over.
@@ -182,6 +185,9 @@ impl Pass {
             return;
         }
         self.observers.applied(op, epoch, state);
+        if !state.early_values.is_empty() {
+            early_values::look(state, op, epoch);
+        }
         if !state.polls.is_empty() {
             state.polls.settle(&state.ordering);
         }

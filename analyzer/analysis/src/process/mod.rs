@@ -5,8 +5,10 @@
 //! what an op does ([`crate::ops`]), nor in which order records are taken ([`crate::pass`]).
 //!
 //! The files in the order of use: `options` says what is asked. `submissions`, `host_touches`,
-//! `gaps` and `exact` are parts of `state`; `op_context` is plain data that goes along with an op.
+//! `early_values`, `gaps` and `exact` are parts of `state`; `op_context` is plain data that goes
+//! along with an op.
 
+pub(crate) mod early_values;
 pub(crate) mod exact;
 pub(crate) mod facts;
 pub(crate) mod gaps;

@@ -4,6 +4,7 @@
 //! effects of its submission, and what becomes of its races. Which bytes an op touches is decided
 //! in [`crate::ops`].
 
+use super::early_values::EarlyValues;
 use super::exact::ExactRanges;
 use super::gaps::Gaps;
 use super::host_touches::HostTouches;
@@ -57,6 +58,7 @@ pub(crate) struct ProcessState {
     pub(crate) is_order_edited: bool,
     pub(crate) watches: HostWatches,
     pub(crate) touches: HostTouches,
+    pub(crate) early_values: EarlyValues,
     /// By thread: its latest copy or graph launch.
     pub(crate) latest: FxHashMap<ThreadId, Epoch>,
     pub(crate) submissions: Submissions,
@@ -118,6 +120,7 @@ impl ProcessState {
             is_order_edited: false,
             watches: HostWatches::default(),
             touches: HostTouches::default(),
+            early_values: EarlyValues::default(),
             latest: FxHashMap::default(),
             submissions: Submissions::default(),
             exact: ExactRanges::new(&options),
@@ -278,6 +281,7 @@ impl ProcessState {
         self.stale_graphs.forget_all();
         self.watches = HostWatches::default();
         self.touches = HostTouches::default();
+        self.early_values = EarlyValues::default();
         self.latest.clear();
         self.submissions.early_free = EarlyFreeWatch::default();
         self.submissions.regions = Regions::default();

@@ -212,6 +212,15 @@ impl LaunchEvaluator {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.loads_from_host(bytes))
     }
 
+    /// See [`KernelCode::stores_for_host`]. A kernel without readable code may.
+    pub fn stores_for_host(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        kind: AccessKind,
+    ) -> bool {
+        self.kernel(id, def, arch).as_ref().map_or(true, |code| code.stores_for_host(kind))
+    }
+
     /// See [`KernelCode::listens`]. A kernel without readable code may.
     pub fn listens(&mut self, id: KernelId, def: Option<&KernelDef>, arch: Option<u32>) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.listens())

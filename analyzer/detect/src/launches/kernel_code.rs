@@ -109,6 +109,11 @@ pub trait KernelCode: Send {
     fn loads_from_host(&self, _bytes: u64) -> bool {
         false
     }
+    /// Whether accesses of this kind that the kernel makes may have the scope of the system: what
+    /// they store is then for the host to load while the kernel runs.
+    fn stores_for_host(&self, _kind: AccessKind) -> bool {
+        false
+    }
     /// Whether the kernel may learn of what others do while it runs, or goes through addresses that
     /// it loads: it has atomic loads, or such addresses.
     fn listens(&self) -> bool {

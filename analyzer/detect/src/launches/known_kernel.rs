@@ -143,6 +143,15 @@ impl KernelCode for KnownKernel {
         self.summary.has_system_loads() && (bytes <= 8 || self.summary.acquires())
     }
 
+    fn stores_for_host(&self, kind: AccessKind) -> bool {
+        let (writes, updates) = self.summary.system_stores();
+        match kind {
+            AccessKind::AtomicWrite => writes,
+            AccessKind::Atomic => updates,
+            _ => false,
+        }
+    }
+
     fn listens(&self) -> bool {
         let loads = self.summary.instructions().any(|(kind, ..)| kind == kernels::AccessKind::AtomicRead);
         loads || self.summary.indirect().any()

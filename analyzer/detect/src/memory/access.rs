@@ -42,7 +42,7 @@ impl AccessKind {
     }
 
     /// Whether it conflicts with no other atomic access.
-    pub(crate) fn is_atomic(self) -> bool {
+    pub fn is_atomic(self) -> bool {
         !matches!(self, Self::Read | Self::Write)
     }
 

@@ -6,7 +6,7 @@
 use crate::memory::access_map::{Clocks, Glance, Ordered};
 use crate::state::graphs::Graph;
 use order::{Awaits, ClockRef, Engine, FastClock, FoundValues, Options, Overlap};
-use trace::{Epoch, GraphExecId, HostFuncId, KernelId, Op, StreamId, ThreadId};
+use trace::{Epoch, GraphExecId, HostFuncId, KernelId, Op, StreamId, ThreadId, TimelineId};
 
 /// The engine of one process.
 pub struct Ordering {
@@ -208,6 +208,12 @@ impl Ordering {
     pub fn is_blocked(&mut self, stream: StreamId) -> bool {
         self.engine.prepare_stream(stream);
         self.engine.stream_clock(stream).is_behind_open_wait()
+    }
+
+    /// The words that the op applied last is behind waits for, and of which nothing seen has
+    /// written the values.
+    pub fn awaited_words(&self, timeline: TimelineId) -> impl Iterator<Item = (u64, u8)> {
+        self.engine.awaited_words(timeline).map(|word| (word.address, word.width()))
     }
 
     /// Whether the host has seen this op finish.

@@ -288,7 +288,7 @@ impl AccessMap {
     }
 
     /// The accesses that may touch a byte. One in several pieces there appears several times.
-    pub(crate) fn each_at(&self, byte: u64, each: &mut impl FnMut(&Access)) {
+    pub fn each_at(&self, byte: u64, each: &mut impl FnMut(&Access)) {
         let within = (byte, byte.saturating_add(1));
         if let Some(cell) = self.cells.get(self.cells.seek(byte)).filter(|cell| cell.start <= byte) {
             cell::hand_out(&cell.value, &self.pool, within, |_| Some(false), &mut |access, _| each(access));

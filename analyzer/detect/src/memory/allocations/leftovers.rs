@@ -11,7 +11,7 @@ use order::FoundValues;
 use trace::{Epoch, MemoryKind};
 
 /// Memory that the host cannot write to. A store of the host to other memory need not be seen.
-const OF_DEVICES: [MemoryKind; 4] =
+pub(super) const OF_DEVICES: [MemoryKind; 4] =
     [MemoryKind::Device, MemoryKind::Pool, MemoryKind::Mapped, MemoryKind::ModuleGlobal];
 
 /// Whether what the op of this epoch left at an address can only have been overwritten by

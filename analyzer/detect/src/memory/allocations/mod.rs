@@ -22,6 +22,7 @@
 //!
 //! Memory that is no allocation at all (pageable host memory) shares one bounded map.
 
+mod early_values;
 pub(crate) mod host_side;
 pub(crate) mod leftovers;
 mod lookup;
@@ -29,6 +30,7 @@ mod openness;
 mod sharing;
 mod variables;
 
+pub use early_values::{sole_writer, untold_pairs};
 pub use lookup::{Home, Location};
 pub use openness::{flags_in, may_be_flag, speaks_openly};
 

@@ -127,6 +127,9 @@ pub(super) const INLINE: c_uint = 1 << 3;
 pub(super) const ZERO_BASED: c_uint = 1 << 5;
 /// `IBV_REREG_MR_CHANGE_TRANSLATION`.
 pub(super) const CHANGE_TRANSLATION: c_int = 1;
+/// `IBV_REREG_MR_ERR_DO_FORK_OLD`: the memory is registered anew, and only the advice to the system
+/// about the old one failed.
+pub(super) const CHANGED_ALL_THE_SAME: c_int = -3;
 /// `IBV_QP_STATE`.
 pub(super) const STATE: c_int = 1;
 /// `IBV_QPS_RESET`.

@@ -1,6 +1,8 @@
 //! ibverbs' objects: memory that is registered, completion queues, queue pairs.
 //!
-//! Owns our exports of the functions that make and destroy them.
+//! Owns our exports of the functions that make and destroy them. An object leaves our tables before
+//! the call that destroys it, for while that call returns another thread may be given one of the
+//! same address, key or number. Where the call fails, it is put back.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -114,13 +116,20 @@ unsafe extern "C" fn ibv_rereg_mr(
     type Real = unsafe extern "C" fn(*mut MemoryRegion, c_int, Pd, u64, usize, c_uint) -> c_int;
     let Some(real) = real!(ibv_rereg_mr: Real) else { return absent() };
     // SAFETY: the region is valid until it is deregistered.
-    let old = unsafe { ((*region).context as usize, (*region).local_key, (*region).start, (*region).length) };
+    let (context, key) = unsafe { ((*region).context as usize, (*region).local_key) };
+    let before = state::lock().deregister(context, key);
     // SAFETY: arguments are passed on as they came.
     let result = unsafe { real(region, flags, pd, start, length, access) };
-    if result == 0 {
-        state::lock().deregister(old.0, old.1);
-        let (start, length) = if flags & layout::CHANGE_TRANSLATION == 0 { (old.2, old.3) } else { (start, length) };
+    if result != 0 && result != layout::CHANGED_ALL_THE_SAME {
+        if let Some(before) = before {
+            state::lock().register(context, key, before);
+        }
+    } else if flags & layout::CHANGE_TRANSLATION != 0 {
         registered(region, Some(start), start, length);
+    } else if let Some(before) = before {
+        // Only the key may be another one: the memory and its names are what they were.
+        // SAFETY: the region is valid until it is deregistered.
+        state::lock().register(context, unsafe { (*region).local_key }, before);
     }
     result
 }
@@ -134,10 +143,11 @@ unsafe extern "C" fn ibv_dereg_mr(region: *mut MemoryRegion) -> c_int {
     let Some(real) = real!(ibv_dereg_mr: unsafe extern "C" fn(*mut MemoryRegion) -> c_int) else { return absent() };
     // SAFETY: the region is valid until it is deregistered.
     let (context, key) = unsafe { ((*region).context as usize, (*region).local_key) };
+    let before = state::lock().deregister(context, key);
     // SAFETY: arguments are passed on as they came.
     let result = unsafe { real(region) };
-    if result == 0 {
-        state::lock().deregister(context, key);
+    if let Some(before) = before.filter(|_| result != 0) {
+        state::lock().register(context, key, before);
     }
     result
 }
@@ -171,10 +181,11 @@ unsafe extern "C" fn ibv_create_cq(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_cq(queue: *mut OfContext) -> c_int {
     let Some(real) = real!(ibv_destroy_cq: unsafe extern "C" fn(*mut OfContext) -> c_int) else { return absent() };
+    let was_there = state::lock().take_queue(queue as usize);
     // SAFETY: arguments are passed on as they came.
     let result = unsafe { real(queue) };
-    if result == 0 {
-        state::lock().destroyed_queue(queue as usize);
+    if result != 0 && was_there {
+        state::lock().made_queue(queue as usize);
     }
     result
 }
@@ -208,11 +219,12 @@ unsafe extern "C" fn ibv_destroy_qp(pair: *mut QueuePair) -> c_int {
     let Some(real) = real!(ibv_destroy_qp: unsafe extern "C" fn(*mut QueuePair) -> c_int) else { return absent() };
     // SAFETY: the pair is valid until it is destroyed.
     let (context, number) = unsafe { ((*pair).context as usize, (*pair).number) };
+    let mut taken = state::lock().take_pair(context, number);
     // SAFETY: arguments are passed on as they came.
     let result = unsafe { real(pair) };
-    if result == 0 {
-        let over = state::lock().end_pair(context, number);
-        ends(END, &over);
+    match result {
+        0 => ends(END, &taken.all()),
+        _ => state::lock().put_pair_back(context, number, taken),
     }
     result
 }
@@ -231,7 +243,7 @@ unsafe extern "C" fn ibv_modify_qp(pair: *mut QueuePair, attributes: *mut c_uint
     if result == 0 && mask & layout::STATE != 0 && unsafe { *attributes } == layout::RESET {
         // SAFETY: the program's queue pair.
         let (context, number) = unsafe { ((*pair).context as usize, (*pair).number) };
-        let over = state::lock().end_pair(context, number);
+        let over = state::lock().take_pair(context, number).all();
         ends(END, &over);
     }
     result
@@ -246,11 +258,14 @@ unsafe extern "C" fn ibv_destroy_srq(queue: *mut OfContext) -> c_int {
     let Some(real) = real!(ibv_destroy_srq: unsafe extern "C" fn(*mut OfContext) -> c_int) else { return absent() };
     // SAFETY: the queue is valid until it is destroyed.
     let context = unsafe { (*queue).context as usize };
+    let taken = state::lock().take_shared(context, queue as usize);
     // SAFETY: arguments are passed on as they came.
     let result = unsafe { real(queue) };
-    if result == 0 {
-        let over = state::lock().end_shared(context, queue as usize);
-        ends(END, &over);
+    if let Some(mut taken) = taken {
+        match result {
+            0 => ends(END, &taken.all()),
+            _ => state::lock().put_shared_back(context, queue as usize, taken),
+        }
     }
     result
 }

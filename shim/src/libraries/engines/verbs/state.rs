@@ -107,11 +107,27 @@ pub(super) struct SharedQueue {
     is_elsewhere: bool,
 }
 
+impl SharedQueue {
+    /// All that is under way in it.
+    pub(super) fn all(&mut self) -> Vec<Posted> {
+        self.receives.all()
+    }
+}
+
 /// The queues of a queue pair.
 #[derive(Default)]
 pub(super) struct Pair {
     pub sends: WorkQueue,
     pub receives: WorkQueue,
+}
+
+impl Pair {
+    /// All that is under way in it.
+    pub(super) fn all(&mut self) -> Vec<Posted> {
+        let mut all = self.sends.all();
+        all.extend(self.receives.all());
+        all
+    }
 }
 
 /// The tables. Objects are known by their addresses.
@@ -138,8 +154,10 @@ impl State {
         self.regions.insert((context, key), region);
     }
 
-    pub(super) fn deregister(&mut self, context: usize, key: u32) {
-        self.regions.remove(&(context, key));
+    /// Takes memory out that is about to be deregistered. Once it is, another thread may be given
+    /// the same key.
+    pub(super) fn deregister(&mut self, context: usize, key: u32) -> Option<Registered> {
+        self.regions.remove(&(context, key))
     }
 
     /// What an entry of a list names.
@@ -163,8 +181,9 @@ impl State {
         self.plain.insert(queue);
     }
 
-    pub(super) fn destroyed_queue(&mut self, queue: usize) {
-        self.plain.remove(&queue);
+    /// Takes a queue out that is about to be destroyed. Answers whether it was there.
+    pub(super) fn take_queue(&mut self, queue: usize) -> bool {
+        self.plain.remove(&queue)
     }
 
     /// Whether this completion queue's completions are seen.
@@ -176,12 +195,15 @@ impl State {
         self.pairs.entry((context, number)).or_default()
     }
 
-    /// All that is under way in a queue pair, which is destroyed or reset.
-    pub(super) fn end_pair(&mut self, context: usize, number: u32) -> Vec<Posted> {
-        let Some(mut pair) = self.pairs.remove(&(context, number)) else { return Vec::new() };
-        let mut ended = pair.sends.all();
-        ended.extend(pair.receives.all());
-        ended
+    /// Takes a queue pair out that is about to be destroyed, or was reset. Once it is destroyed,
+    /// another thread may be given one of the same number.
+    pub(super) fn take_pair(&mut self, context: usize, number: u32) -> Pair {
+        self.pairs.remove(&(context, number)).unwrap_or_default()
+    }
+
+    /// It was not destroyed.
+    pub(super) fn put_pair_back(&mut self, context: usize, number: u32, pair: Pair) {
+        self.pairs.entry((context, number)).or_insert(pair);
     }
 
     /// A queue pair uses a queue of receives that is shared, and this completion queue.
@@ -198,8 +220,14 @@ impl State {
         (shared.is_observed && !shared.is_elsewhere).then_some(&mut shared.receives)
     }
 
-    pub(super) fn end_shared(&mut self, context: usize, queue: usize) -> Vec<Posted> {
-        self.shared.remove(&(context, queue)).map_or_else(Vec::new, |mut shared| shared.receives.all())
+    /// Takes a shared queue out that is about to be destroyed.
+    pub(super) fn take_shared(&mut self, context: usize, queue: usize) -> Option<SharedQueue> {
+        self.shared.remove(&(context, queue))
+    }
+
+    /// It was not destroyed.
+    pub(super) fn put_shared_back(&mut self, context: usize, queue: usize, shared: SharedQueue) {
+        self.shared.entry((context, queue)).or_insert(shared);
     }
 
     /// A completion of sent work: what is over.
@@ -223,8 +251,7 @@ impl State {
         self.regions.retain(|(of, _), _| *of != context);
         let mut ended = Vec::new();
         for (_, mut pair) in self.pairs.extract_if(|(of, _), _| *of == context) {
-            ended.extend(pair.sends.all());
-            ended.extend(pair.receives.all());
+            ended.extend(pair.all());
         }
         for (_, mut shared) in self.shared.extract_if(|(of, _), _| *of == context) {
             ended.extend(shared.receives.all());

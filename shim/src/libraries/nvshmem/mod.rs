@@ -1,5 +1,5 @@
-//! NVSHMEM's puts, gets and signals on streams (`nvshmemx_api.h`), each an op of the stream that it
-//! is given.
+//! NVSHMEM's puts, gets, signals and collectives on streams (`nvshmemx_api.h`), each an op of the
+//! stream that it is given. The collectives are in `collectives`.
 //!
 //! Owns the exports of these functions. A put writes memory of another processing element, and a
 //! get reads it: `nvshmem_ptr` says where this process has that memory, and if other processes have
@@ -10,8 +10,10 @@
 //! as over in stream order, though NVSHMEM promises that only behind `quiet`: that may hide a race
 //! and invents none.
 //!
-//! Barriers, collectives and calls on types other than bytes are not here. They are seen as the
+//! Barriers, `quiet` and puts and gets of types other than bytes are not here. They are seen as the
 //! kernels and copies that they make; what is behind a kernel of a barrier is possible only.
+
+pub mod collectives;
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -109,6 +111,11 @@ fn around(id: FnId, stream: CUstream, real: impl FnOnce(), effects: impl FnOnce(
     real();
     let effects = effects();
     set_inside_transport(false);
+    log(id, stream, &effects);
+}
+
+/// Logs what a call does.
+fn log(id: FnId, stream: CUstream, effects: &Effects) {
     // The null stream is the legacy one, as for every library that takes a stream by value.
     let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };
     observe(id, 0, Phase::Before, |cx| {
