@@ -217,6 +217,8 @@ pub struct KernelAccess {
     /// Of a copy by tensor map: its tiles. The map lies where the base says ([`Base::TensorMap`]:
     /// among the parameters), and the extent is unknown.
     pub tiles: Option<Box<Tiles>>,
+    /// The extent holds tiles of a tensor, copied by a map that the kernel makes itself.
+    pub by_map: bool,
     /// The extent is a bound, and which bytes within it are touched rests on what other threads
     /// answered (a ballot, a match).
     pub voted: bool,

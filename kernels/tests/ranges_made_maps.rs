@@ -111,7 +111,7 @@ fn rows(kernel: &str, threads: u32) -> Option<Vec<(AccessKind, usize, Vec<u64>)>
     for a in found.iter().filter(|a| a.kind != AccessKind::Atomic) {
         let Extent::Bounded { lo, dims, width, exact, .. } = &a.extent else { panic!("{kernel}: {a:?}") };
         let Base::Word { offset, .. } = a.base else { panic!("{kernel}: {a:?}") };
-        assert!(*exact && !a.several, "{kernel}: {a:?}");
+        assert!(*exact && !a.several && a.by_map, "{kernel}: {a:?}");
         let starts = dims.iter().fold(vec![*lo as u64], |at, d| {
             at.iter().flat_map(|a| (0..d.count).map(move |k| a + k * d.stride)).collect()
         });

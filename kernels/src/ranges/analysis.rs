@@ -430,6 +430,7 @@ impl Analysis {
             several: r.several,
             extent,
             tiles: r.tiles.clone(),
+            by_map: r.by_map,
             voted,
             looked_up,
             lock: None,

@@ -159,7 +159,7 @@ fn split(runs: &[ExactRun]) -> (Vec<&ExactRun>, Vec<Effect>) {
 pub(crate) fn is_unseen(effect: &Effect, simulated: bool) -> bool {
     // The tensor of a map that the kernel makes.
     let of_pointer = matches!(effect.base, EffectBase::Param(..) | EffectBase::Maybe(..) | EffectBase::Global(_));
-    let is_made = effect.why == Some(Reason::Descriptor) && (of_pointer || effect.is_through_table());
+    let is_made = effect.by_map || effect.why == Some(Reason::Descriptor) && (of_pointer || effect.is_through_table());
     if is_made || simulated {
         return is_made || matches!(effect.base, EffectBase::Tensor(..) | EffectBase::MapInMemory(_));
     }
@@ -265,14 +265,16 @@ mod tests {
             of(EffectBase::Global("here".into())),
             of(EffectBase::Global("lost".into())),
             Effect { constant: true, ..of(EffectBase::Global("constant".into())) },
+            Effect { by_map: true, ..of(EffectBase::Param(24, 128)) },
         ];
         let known = Evaluated { effects: all, ..effects(&[]) };
         let kept: Vec<EffectBase> =
             unseen(&known, false, |name| name == "lost").effects.into_iter().map(|e| e.base).collect();
         let variables = ["lost", "constant"].map(|name| EffectBase::Global(name.into()));
         let objects = vec![EffectBase::Tensor(8, 64), map.clone(), EffectBase::Handle(8, 3)];
-        assert_eq!(kept, [objects, variables.into()].concat());
+        let made = EffectBase::Param(24, 128);
+        assert_eq!(kept, [objects, variables.into(), vec![made.clone()]].concat());
         let kept: Vec<EffectBase> = unseen(&known, true, |_| false).effects.into_iter().map(|e| e.base).collect();
-        assert_eq!(kept, [EffectBase::Tensor(8, 64), map], "the simulator tells the others");
+        assert_eq!(kept, [EffectBase::Tensor(8, 64), map, made], "the simulator tells the others");
     }
 }

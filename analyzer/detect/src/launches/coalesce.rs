@@ -33,6 +33,7 @@ struct Bound {
     /// Number of the first effect with the same base.
     base: usize,
     kind: AccessKind,
+    by_map: bool,
     constant: bool,
     voted: bool,
     looked_up: bool,
@@ -48,11 +49,11 @@ impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
         let EffectExtent::Bounded { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
-        let &Effect { kind, constant, voted, looked_up, early, .. } = effect;
+        let &Effect { kind, by_map, constant, voted, looked_up, early, .. } = effect;
         let dims_first = SmallVec::new();
         let end = lo.checked_add(width)?;
         let mut bound =
-            Self { base, kind, constant, voted, looked_up, early, dims: dims_first, start: lo, end, number };
+            Self { base, kind, by_map, constant, voted, looked_up, early, dims: dims_first, start: lo, end, number };
         bound.spread(dims);
         (bound.start < bound.end).then_some(bound)
     }
@@ -64,8 +65,8 @@ impl Bound {
         self.dims = extent.dims().into();
     }
 
-    fn family(&self) -> (usize, AccessKind, ([bool; 3], Early), &[Dim]) {
-        (self.base, self.kind, ([self.constant, self.voted, self.looked_up], self.early), &self.dims)
+    fn family(&self) -> (usize, AccessKind, ([bool; 4], Early), &[Dim]) {
+        (self.base, self.kind, ([self.by_map, self.constant, self.voted, self.looked_up], self.early), &self.dims)
     }
 
     /// Absorbs the next bound, if its run joins up.

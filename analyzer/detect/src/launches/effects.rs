@@ -192,6 +192,8 @@ pub struct Effect {
     pub at: u32,
     /// Why the bytes are not known.
     pub(crate) why: Option<Reason>,
+    /// Copied by a tensor map that the kernel makes itself.
+    pub(crate) by_map: bool,
     /// A read of a `__constant__` variable by its own instructions.
     pub(crate) constant: bool,
     /// The bytes are a bound, and what other threads answered picks those that are touched.
@@ -216,8 +218,24 @@ impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
         let (constant, voted, looked_up, early, untold) = (false, false, false, Early::No, false);
+        let by_map = false;
         let (at, why, lock, if_fenced, selection) = (0, None, None, None, None);
-        Self { base, kind, bytes, at, why, constant, voted, looked_up, lock, if_fenced, selection, early, untold }
+        Self {
+            base,
+            kind,
+            bytes,
+            at,
+            why,
+            by_map,
+            constant,
+            voted,
+            looked_up,
+            lock,
+            if_fenced,
+            selection,
+            early,
+            untold,
+        }
     }
 
     /// In the place of all effects of a launch: its evaluation failed, and nothing is known of it.

@@ -311,10 +311,11 @@ impl KnownKernel {
         let constant = matches!(a.base, kernels::Base::Global(symbol) if self.summary.is_constant(symbol));
         let of = |lock: &kernels::Lock| HeldLock(lock.words.iter().map(|word| self.word(word)).collect(), lock.role);
         let (lock, if_fenced) = (a.lock.as_ref().map(of), a.if_fenced.as_ref().map(of));
-        let &KernelAccess { at, voted, looked_up, selection, early, .. } = a;
+        let &KernelAccess { at, by_map, voted, looked_up, selection, early, .. } = a;
         effects.push(Effect {
             at,
             why,
+            by_map,
             constant,
             voted,
             looked_up,

@@ -130,6 +130,7 @@ impl Analysis {
             // (Tiles were replaced above.)
             let covers = |e: &Entry| {
                 e.1.tiles.is_none()
+                    && !e.1.by_map
                     && (e.0, e.1.early) == (group.0, group.2)
                     && group.1.is_none_or(|base| self.whole(e.1.base) == base)
             };
@@ -243,7 +244,8 @@ impl Analysis {
                             if let Extent::Bounded { lo, hi, .. } = &mut extent {
                                 (*lo, *hi) = (lo.checked_add(behind)?, hi.checked_add(behind)?);
                             }
-                            entries.push((kind, ReachedBytes::new(*base, false, extent).made(early), at));
+                            let reached = ReachedBytes::new(*base, false, extent).made(early);
+                            entries.push((kind, ReachedBytes { by_map: true, ..reached }, at));
                         }
                     }
                 }

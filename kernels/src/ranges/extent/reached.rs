@@ -38,11 +38,13 @@ pub(crate) struct ReachedBytes<E = ByteSet> {
     pub(crate) delinearized: Option<Box<Delinearized>>,
     /// See [`crate::KernelAccess::tiles`].
     pub(crate) tiles: Option<Box<Tiles<E>>>,
+    /// See [`crate::KernelAccess::by_map`].
+    pub(crate) by_map: bool,
 }
 
 impl<E> ReachedBytes<E> {
     pub(crate) fn new(base: SymbolicBase, several: bool, extent: E) -> ReachedBytes<E> {
-        ReachedBytes { base, several, early: Early::No, extent, delinearized: None, tiles: None }
+        ReachedBytes { base, several, early: Early::No, extent, delinearized: None, tiles: None, by_map: false }
     }
 
     /// The same, before or behind the wait.
@@ -56,7 +58,8 @@ impl<E> ReachedBytes<E> {
             .tiles
             .as_deref()
             .map(|t| Box::new(Tiles { at: t.at, axes: t.axes.iter().map(&mut *f).collect(), exact: t.exact }));
-        ReachedBytes { tiles, ..ReachedBytes::new(self.base, self.several, f(&self.extent)).made(self.early) }
+        let by_map = self.by_map;
+        ReachedBytes { tiles, by_map, ..ReachedBytes::new(self.base, self.several, f(&self.extent)).made(self.early) }
     }
 }
 

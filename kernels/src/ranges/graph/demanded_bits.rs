@@ -71,10 +71,10 @@ pub(crate) fn replace_low_bytes(g: &mut Graph) {
         return;
     }
     let wanted = demanded(g);
-    for k in 0..wanted.len() {
+    for (k, wanted) in wanted.into_iter().enumerate() {
         let Kind::Lop3(lut, x, y, z) = g.nodes[k].kind else { continue };
         let mut operands = [x, y, z];
-        for (operand, (_, bits)) in operands.iter_mut().zip(bitwise(g, lut, [x, y, z], wanted[k])) {
+        for (operand, (_, bits)) in operands.iter_mut().zip(bitwise(g, lut, [x, y, z], wanted)) {
             if bits == 0 || bits > 0xff {
                 continue;
             }

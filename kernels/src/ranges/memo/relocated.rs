@@ -122,7 +122,7 @@ impl Alike {
             let by = to[nearest].1.wrapping_sub(from[nearest].1).cast_signed();
             (*lo, *hi) = (lo.checked_add(by)?, hi.checked_add(by)?);
         }
-        Some(ReachedBytes::new(r.base, r.several, extent).made(r.early))
+        Some(ReachedBytes { extent, ..r.clone() })
     }
 
     /// What the first launch found, moved to other pointers.
