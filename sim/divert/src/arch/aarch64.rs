@@ -9,37 +9,37 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::PieceTargets;
 
 /// The processor, in the header of a file.
-pub const MACHINE: u16 = 183;
+pub(crate) const MACHINE: u16 = 183;
 
 /// Numbers of system calls.
-pub mod number {
+pub(crate) mod number {
     /// `faccessat`.
-    pub const FACCESSAT: usize = 48;
+    pub(crate) const FACCESSAT: usize = 48;
     /// `openat`.
-    pub const OPENAT: usize = 56;
+    pub(crate) const OPENAT: usize = 56;
     /// `close`.
-    pub const CLOSE: usize = 57;
+    pub(crate) const CLOSE: usize = 57;
     /// `lseek`.
-    pub const LSEEK: usize = 62;
+    pub(crate) const LSEEK: usize = 62;
     /// `read`.
-    pub const READ_FILE: usize = 63;
+    pub(crate) const READ_FILE: usize = 63;
     /// `write`.
-    pub const WRITE: usize = 64;
+    pub(crate) const WRITE: usize = 64;
     /// `exit_group`.
-    pub const EXIT_GROUP: usize = 94;
+    pub(crate) const EXIT_GROUP: usize = 94;
     /// `munmap`.
-    pub const MUNMAP: usize = 215;
+    pub(crate) const MUNMAP: usize = 215;
     /// `mmap`.
-    pub const MMAP: usize = 222;
+    pub(crate) const MMAP: usize = 222;
     /// `mprotect`.
-    pub const MPROTECT: usize = 226;
+    pub(crate) const MPROTECT: usize = 226;
 }
 
 /// A system call. Errors are small negative numbers.
 ///
 /// # Safety
 /// As the call's.
-pub unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
+pub(crate) unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
     let result;
     // SAFETY: the caller's promise.
     unsafe {
@@ -51,7 +51,7 @@ pub unsafe fn system_call(number: usize, args: [usize; 6]) -> isize {
 
 /// The size of a page, which the kernel was built with: 4, 16 or 64 KiB. It says so in the vector
 /// that each program starts with.
-pub fn page() -> usize {
+pub(crate) fn page() -> usize {
     static PAGE: AtomicUsize = AtomicUsize::new(0);
     const LARGEST: usize = 1 << 16;
     match PAGE.load(Ordering::Relaxed) {
@@ -83,7 +83,7 @@ fn page_from_kernel() -> Option<usize> {
 ///
 /// # Safety
 /// Both are valid for so many bytes, and `to` does not lie inside of what is still to be read.
-pub unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
+pub(crate) unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         asm!(
@@ -110,7 +110,7 @@ pub unsafe fn copy_forwards(to: *mut u8, from: *const u8, len: usize) {
 ///
 /// # Safety
 /// Both are valid for so many bytes, at least one.
-pub unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
+pub(crate) unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         asm!(
@@ -128,7 +128,7 @@ pub unsafe fn copy_backwards(to: *mut u8, from: *const u8, len: usize) {
 ///
 /// # Safety
 /// They may be written.
-pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
+pub(crate) unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
     let word = u64::from(byte) * 0x0101_0101_0101_0101;
     // SAFETY: the caller's promise.
     unsafe {
@@ -151,14 +151,14 @@ pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
 
 /// All functions begin at multiples of so many bytes. NVIDIA's runtime has some of 8 bytes, right
 /// before others: there is room for one instruction.
-pub const ALIGNED: u64 = 4;
+pub(crate) const ALIGNED: u64 = 4;
 /// Bytes of each that are compared with the file's before any is overwritten.
-pub const COMPARED: u64 = 8;
+pub(crate) const COMPARED: u64 = 8;
 /// How far the jump of [`jump`] reaches.
-pub const REACH: usize = 1 << 27;
+pub(crate) const REACH: usize = 1 << 27;
 
 /// The code that jumps from the entry of a function to `to`.
-pub fn jump(from: usize, to: usize) -> Option<[u8; 4]> {
+pub(crate) fn jump(from: usize, to: usize) -> Option<[u8; 4]> {
     let distance = to.wrapping_sub(from) as isize;
     let reaches = (-(REACH as isize)..REACH as isize).contains(&distance) && distance % 4 == 0;
     reaches.then_some((0x1400_0000 | (distance >> 2) as u32 & 0x03ff_ffff).to_le_bytes())
@@ -168,7 +168,7 @@ pub fn jump(from: usize, to: usize) -> Option<[u8; 4]> {
 ///
 /// # Safety
 /// The bytes can be read.
-pub unsafe fn written(at: usize, len: usize) {
+pub(crate) unsafe fn written(at: usize, len: usize) {
     let sizes: usize;
     // SAFETY: reads a register that Linux lets programs read.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) sizes, options(nomem, nostack, preserves_flags)) };
@@ -186,16 +186,16 @@ pub unsafe fn written(at: usize, len: usize) {
 }
 
 /// Bytes of code for each function of a stub.
-pub const PIECE: usize = 48;
+pub(crate) const PIECE: usize = 48;
 /// Where in it the first call goes, and where a refusal.
-pub const FIRST_CALL: usize = 8;
+pub(crate) const FIRST_CALL: usize = 8;
 /// As above.
-pub const REFUSAL: usize = 24;
+pub(crate) const REFUSAL: usize = 24;
 
 const BR_X16: u32 = 0xd61f_0200;
 
 /// The piece of code of one function, to lie at `at`.
-pub fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
+pub(crate) fn piece(at: usize, targets: &PieceTargets) -> Option<[u8; PIECE]> {
     const BRK: u32 = 0xd420_0000;
     // An operand of 19 bits, in words, or of 21 bits in bytes: both reach a megabyte.
     let distance = |target: usize, place: usize| {
@@ -282,7 +282,7 @@ pub(crate) use jump_to;
 ///
 /// # Safety
 /// It is that function.
-pub unsafe fn redirection(function: usize, to: usize) -> Option<(usize, [u8; 4])> {
+pub(crate) unsafe fn redirection(function: usize, to: usize) -> Option<(usize, [u8; 4])> {
     if !function.is_multiple_of(4) {
         return None;
     }

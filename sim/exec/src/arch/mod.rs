@@ -17,7 +17,7 @@ pub(crate) use x86_64::{read_pair, write_pair};
 /// nothing. What it calls has to be inlined, or it is compiled as everything else is.
 macro_rules! in_widest_vectors {
     ($function:ident($($name:ident: $type:ty),*)) => {
-        'done: {
+        '_done: {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
@@ -35,12 +35,12 @@ macro_rules! in_widest_vectors {
                 if has_all && std::arch::is_x86_feature_detected!("fma") {
                     // SAFETY: the processor has them.
                     unsafe { widest($($name),*) };
-                    break 'done;
+                    break '_done;
                 }
                 if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
                     // SAFETY: the processor has them.
                     unsafe { wide($($name),*) };
-                    break 'done;
+                    break '_done;
                 }
             }
             $function($($name),*);
