@@ -306,8 +306,9 @@ impl Group<'_> {
         Some(first..last)
     }
 
-    /// The write of a history that a plain read meets in vain: its threads have written the same
-    /// value behind it themselves (all threads of a block set one variable, and use it at once).
+    /// The write of a history that a plain read meets in vain: the same value was written behind it
+    /// once more, by the readers themselves (all threads of a block set one variable, and use it at
+    /// once) or by others that they come behind (each block fills a table, the same one).
     pub(crate) fn repeated(&self, history: &[Access]) -> Option<usize> {
         let now = &self.access;
         let other = Access::STRONG | Access::COPY | Access::BULK;
@@ -315,11 +316,9 @@ impl Group<'_> {
             return None;
         }
         let again = Access::WRITE | Access::UNCHANGED;
-        let own = history.iter().rposition(|before| {
-            before.flags & (again | other) == again
-                && (before.block, before.warp) == (now.block, now.warp)
-                && before.lanes & now.lanes == now.lanes
-        })?;
+        let own = history
+            .iter()
+            .rposition(|before| before.flags & (again | other) == again && self.unordered(before).is_none())?;
         let last =
             history[..own].iter().rposition(|before| before.is(Access::WRITE) && !before.is(Access::UNCHANGED))?;
         (!history[last].is(other)).then_some(last)

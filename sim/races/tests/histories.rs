@@ -239,3 +239,28 @@ fn a_thread_that_wrote_the_value_itself_reads_it_whoever_else_writes_it() {
     assert_eq!(run(false, false, 40), Some(Certain), "it wrote another value");
     assert_eq!(run(false, true, 0), Some(Benign), "what it meets changes nothing");
 }
+
+/// Each block fills one table with the same values, meets at its barrier, and reads.
+#[test]
+fn a_block_that_wrote_the_value_reads_it_behind_its_barrier_whichever_block_else_writes_it() {
+    let run = |between: bool, same: bool, synced: bool| {
+        let mut s = Script::new(3, 96);
+        s.write((0, 0), DATA);
+        if between {
+            s.write((2, 0), DATA);
+        }
+        s.unchanged = same;
+        s.write((1, 40), DATA);
+        s.unchanged = false;
+        if synced {
+            s.sync(1);
+        }
+        s.read((1, 70), DATA);
+        let of_reads = |race: &&sim_races::Race| race.sides.iter().any(|side| side.kind == Kind::Read);
+        s.detector.races().iter().filter(of_reads).map(|race| race.grade).max()
+    };
+    assert_eq!(run(false, true, true), Some(Benign));
+    assert_eq!(run(false, true, false), Some(Certain), "its own block's write may come later");
+    assert_eq!(run(true, true, true), Some(Certain), "the first write may have left another value");
+    assert_eq!(run(false, false, true), Some(Certain), "its own block wrote another value");
+}
