@@ -22,6 +22,18 @@ pub enum Cmp {
 }
 
 impl Cmp {
+    /// Whether it holds for two numbers in this order.
+    pub(crate) fn holds(self, order: std::cmp::Ordering) -> bool {
+        match self {
+            Cmp::Lt => order.is_lt(),
+            Cmp::Le => order.is_le(),
+            Cmp::Gt => order.is_gt(),
+            Cmp::Ge => order.is_ge(),
+            Cmp::Eq => order.is_eq(),
+            Cmp::Ne => order.is_ne(),
+        }
+    }
+
     /// The relation that holds where this one does not.
     #[must_use]
     pub(crate) fn negated(self) -> Cmp {

@@ -6,7 +6,7 @@
 //! [`crate::ranges::locks`].
 
 use crate::ir::cfg::Cfg;
-use crate::ir::{BlockId, Cmp, Combine, Sync};
+use crate::ir::{BlockId, Combine, Sync};
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::graph::node::{Access, Graph, Kind, NodeId, Width};
 
@@ -119,14 +119,7 @@ fn constant(g: &Graph, n: NodeId, depth: u32) -> Option<u64> {
         Kind::PLut(table, [a, b, c]) => u64::from(table >> (of(a)? << 2 | of(b)? << 1 | of(c)?) & 1),
         Kind::Cmp(cmp, is_signed, a, b) => {
             let order = if *is_signed { signed(a)?.cmp(&signed(b)?) } else { of(a)?.cmp(&of(b)?) };
-            u64::from(match cmp {
-                Cmp::Lt => order.is_lt(),
-                Cmp::Le => order.is_le(),
-                Cmp::Gt => order.is_gt(),
-                Cmp::Ge => order.is_ge(),
-                Cmp::Eq => order.is_eq(),
-                Cmp::Ne => order.is_ne(),
-            })
+            u64::from(cmp.holds(order))
         }
         Kind::Sel(p, a, b) => {
             if of(p)? != 0 {

@@ -167,14 +167,7 @@ fn compare_addresses(eval: &Eval<'_>, c: Cmp, x: &AffineForm, y: &AffineForm) ->
         (_, Some(())) => Ordering::Less,
         _ => return None,
     };
-    Some(match c {
-        Cmp::Lt => order.is_lt(),
-        Cmp::Le => order.is_le(),
-        Cmp::Gt => order.is_gt(),
-        Cmp::Ge => order.is_ge(),
-        Cmp::Eq => order.is_eq(),
-        Cmp::Ne => order.is_ne(),
-    })
+    Some(c.holds(order))
 }
 
 fn compare(eval: &mut Eval<'_>, c: Cmp, signed: bool, x: NodeId, y: NodeId, b: BlockId) -> Cond {

@@ -150,14 +150,12 @@ fn only_pointer(
     eval: &Eval<'_>,
     bases: SmallVec<[(AtomId, SymbolicBase); 2]>,
 ) -> SmallVec<[(AtomId, SymbolicBase); 2]> {
-    let is_pointer = |base: &SymbolicBase| match base {
-        SymbolicBase::Word(at) => Some(input(LaunchInput::IsPointer(*at), &eval.launch).pin() == 1),
-        _ => None,
-    };
     if bases.len() < 2 || !bases.iter().all(|(_, base)| matches!(base, SymbolicBase::Word(_))) {
         return bases;
     }
-    let mut pointers = bases.iter().filter(|(_, base)| is_pointer(base) == Some(true));
+    let is_pointer =
+        |base| matches!(base, SymbolicBase::Word(at) if input(LaunchInput::IsPointer(at), &eval.launch).pin() == 1);
+    let mut pointers = bases.iter().filter(|(_, base)| is_pointer(*base));
     match (pointers.next(), pointers.next()) {
         (Some(one), None) => SmallVec::from_slice(&[*one]),
         _ => bases,

@@ -254,7 +254,7 @@ impl State {
             ended.extend(pair.all());
         }
         for (_, mut shared) in self.shared.extract_if(|(of, _), _| *of == context) {
-            ended.extend(shared.receives.all());
+            ended.extend(shared.all());
         }
         ended
     }
