@@ -62,7 +62,12 @@ impl Mpi {
         let mut command = tests::run::command("bash");
         // The fake driver is not for these programs.
         command.env_remove("LD_LIBRARY_PATH").env_remove("STREAMSAN_SIM");
-        let script = ". \"$0\" \"$1\"; shift; exec \"$@\"";
+        // Processes of Open MPI that start without a launcher have one session directory for the
+        // whole machine, and the first one that ends removes it from under the next (4.1.4: four
+        // loops of programs with nothing but MPI_Init failed 4 times in 240).
+        let script = ". \"$0\" \"$1\"; shift
+            OMPI_MCA_orte_tmpdir_base=$(mktemp -d) && export OMPI_MCA_orte_tmpdir_base || exit
+            \"$@\"; code=$?; rm -rf \"$OMPI_MCA_orte_tmpdir_base\"; exit $code";
         let env = if self == Self::Five { "env5" } else { "env" };
         command.args(["-c", script]).arg(root().join(env)).arg(self.name()).args(words);
         command
