@@ -53,6 +53,7 @@ mod ranges_triton;
 mod ranges_truth;
 mod ranges_typed;
 mod ranges_unfollowed_calls;
+mod ranges_waits;
 mod ranges_warp_roles;
 mod ranges_wide_compares;
 mod sass_jumps;

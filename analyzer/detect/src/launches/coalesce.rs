@@ -1,4 +1,5 @@
-//! Coalescing of upper bounds: the bounds of one launch that join up become one.
+//! Coalescing of upper bounds: the bounds of one launch that join up become one, and those within
+//! what is surely touched are dropped.
 //!
 //! Owns the rule of when bounds may be united, and the union. A kernel that stores a tile with two
 //! dozen instructions has two dozen bounds when its address is not known to the byte. (cuBLAS
@@ -18,6 +19,12 @@
 //! the first byte of the union, as it held that of the first bound. (A pattern with gaps may have
 //! held the first byte of a later bound, and of no other: the confidence of such a pair is lower
 //! now.) Exact accesses are left alone.
+//!
+//! A bound whose bytes are all among those of one exact access of the same base and kind says
+//! nothing: whatever shares a byte with it shares one with the exact access, which is worth more.
+//! (A persistent kernel stores its first tiles surely. Where the others lie is data, and they are
+//! bounded by a tensor that the first ones fill.) An access under a lock proves less, so it does
+//! not count.
 
 use crate::launches::effects::{Effect, EffectBase, EffectExtent};
 use crate::memory::{AccessKind, Dim, Extent, Precision};
@@ -87,6 +94,38 @@ impl Bound {
     }
 }
 
+/// The first byte of an effect and the byte behind its last, if it surely touches all in between
+/// whoever else holds a lock.
+fn filled(effect: &Effect) -> Option<(u64, u64)> {
+    let EffectExtent::Bounded { lo, hi, width, ref dims, exact: true } = effect.bytes else { return None };
+    if effect.lock.is_some() || effect.if_fenced.is_some() || effect.selection.is_some() {
+        return None;
+    }
+    let whole = Extent::pattern(lo, if dims.is_empty() { hi - lo } else { width }, dims, lo, Precision::Exact);
+    whole.dims().is_empty().then_some((lo, hi))
+}
+
+/// Drops bounds whose bytes are surely touched by the same launch in the same way.
+fn drop_covered(effects: &mut Vec<Effect>) {
+    let is_bound = |e: &Effect| matches!(e.bytes, EffectExtent::Bounded { exact: false, .. });
+    if !effects.iter().any(is_bound) {
+        return;
+    }
+    let all: SmallVec<[(usize, u64, u64); 8]> =
+        effects.iter().enumerate().filter_map(|(k, e)| filled(e).map(|(lo, hi)| (k, lo, hi))).collect();
+    let is_covered = |e: &Effect| {
+        let EffectExtent::Bounded { lo, hi, exact: false, .. } = e.bytes else { return false };
+        all.iter().any(|(k, from, to)| {
+            let sure = &effects[*k];
+            let same = |e: &Effect| (e.kind, e.early, e.by_map, e.constant, e.untold);
+            *from <= lo && hi <= *to && same(sure) == same(e) && sure.base == e.base
+        })
+    };
+    let covered: SmallVec<[bool; 16]> = effects.iter().map(is_covered).collect();
+    let mut covered = covered.into_iter();
+    effects.retain(|_| !covered.next().unwrap_or(false));
+}
+
 fn bounds(effects: &[Effect]) -> Vec<Bound> {
     let mut bases: SmallVec<[(&EffectBase, usize); 8]> = SmallVec::new();
     let mut bounds = Vec::new();
@@ -102,6 +141,7 @@ fn bounds(effects: &[Effect]) -> Vec<Bound> {
 
 /// Unites bounds that join up. The union takes the place of the first of them.
 pub(crate) fn unite(effects: &mut Vec<Effect>) {
+    drop_covered(effects);
     let mut bounds = bounds(effects);
     let mut gone: SmallVec<[usize; 16]> = SmallVec::new();
     for _ in 0..ROUNDS {
@@ -140,6 +180,7 @@ pub(crate) fn unite(effects: &mut Vec<Effect>) {
 mod tests {
     use super::*;
     use crate::confidence::Confidence;
+    use crate::launches::effects::HeldLock;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -195,6 +236,28 @@ mod tests {
             bound(u64::MAX - 3, 3, &[]),
         ];
         assert_eq!(united(apart.clone()), apart);
+    }
+
+    #[test]
+    fn a_bound_within_what_is_surely_touched_says_nothing() {
+        let sure = |lo, width, dims: &[Dim]| effect(EffectBase::Param(8, 0), AccessKind::Write, lo, width, dims, true);
+        // A tensor that first tiles fill: in one run, and in runs that follow each other.
+        assert_eq!(united(vec![bound(0, 64, &[]), sure(0, 64, &[])]), [sure(0, 64, &[])]);
+        let rows = sure(0, 16, &[Dim { stride: 16, count: 4 }]);
+        assert_eq!(united(vec![rows.clone(), bound(32, 8, &[Dim { stride: 16, count: 2 }])]), [rows]);
+        let locked = || Effect { lock: Some(HeldLock(Vec::new(), kernels::LockRole::Section)), ..sure(0, 64, &[]) };
+        let kept = [
+            // One byte beyond; gaps; another kind; another base; before the wait; only under a lock.
+            [sure(0, 63, &[]), bound(0, 64, &[])],
+            [sure(0, 8, &[Dim { stride: 16, count: 4 }]), bound(0, 56, &[])],
+            [sure(0, 64, &[]), effect(EffectBase::Param(8, 0), AccessKind::Read, 0, 64, &[], false)],
+            [sure(0, 64, &[]), effect(EffectBase::Param(16, 0), AccessKind::Write, 0, 64, &[], false)],
+            [sure(0, 64, &[]), Effect { early: Early::Surely, ..bound(0, 64, &[]) }],
+            [locked(), bound(0, 64, &[])],
+        ];
+        for effects in kept {
+            assert_eq!(united(effects.to_vec()), effects);
+        }
     }
 
     fn some_bound() -> impl Strategy<Value = Effect> {

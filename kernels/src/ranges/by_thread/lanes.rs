@@ -7,6 +7,7 @@
 use super::lane_classes::{LANES, Mask, NO_LANES, add, lanes};
 use super::lane_value::{LaneValue, Recipe, Tag, Tags, UNKNOWN};
 use super::plan::{Plan, Reach};
+use super::rounds::Round;
 use crate::effects::LaunchArgs;
 use crate::ir::Special;
 use crate::ranges::domain::tape::{LaunchInput, input};
@@ -25,9 +26,9 @@ pub(super) struct ThreadLanes<'a> {
     pub(crate) g: &'a Graph,
     pub(crate) plan: &'a Plan,
     pub(crate) launch: &'a LaunchArgs<'a>,
-    /// How many lanes are in use, and the number of the first one's thread.
+    /// How many lanes are in use, and the thread of each.
     pub(crate) len: usize,
-    pub(crate) first: u64,
+    pub(super) round: Round,
     /// These lanes.
     in_use: Mask,
     /// Those that are at the block which is looked at.
@@ -61,7 +62,7 @@ pub(super) struct ThreadLanes<'a> {
 }
 
 impl<'a> ThreadLanes<'a> {
-    /// For so many threads in all.
+    /// For rounds of so many threads at most.
     pub(crate) fn new(g: &'a Graph, plan: &'a Plan, launch: &'a LaunchArgs<'a>, threads: u64) -> ThreadLanes<'a> {
         // The grid decides which threads there are.
         for d in 0..3 {
@@ -72,7 +73,7 @@ impl<'a> ThreadLanes<'a> {
             plan,
             launch,
             len: threads.min(LANES as u64) as usize,
-            first: 0,
+            round: Round::NONE,
             in_use: NO_LANES,
             here: NO_LANES,
             tid: [[0; LANES]; 3],
@@ -94,19 +95,16 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// Goes on to the threads from number `first` on, of which there are `count`; the lanes that
-    /// are in use then.
-    pub(crate) fn start(&mut self, first: u64, count: usize) -> Mask {
-        self.first = first;
+    /// Goes on to the threads of a round; the lanes that are in use then.
+    pub(super) fn start(&mut self, round: Round) -> Mask {
+        self.round = round;
         self.in_use = NO_LANES;
-        (0..count).for_each(|lane| add(&mut self.in_use, lane));
+        (0..round.count).for_each(|lane| add(&mut self.in_use, lane));
         let block = self.launch.block.map(u64::from);
         let grid = self.launch.grid.map(u64::from);
-        let per_block = block.iter().product::<u64>();
         self.clock += 1;
-        for lane in 0..count {
-            let n = first + lane as u64;
-            let (b, t) = (n / per_block, n % per_block);
+        for lane in 0..round.count {
+            let (b, t) = round.thread(lane);
             let split = |n: u64, by: [u64; 3]| [n % by[0], n / by[0] % by[1], n / by[0] / by[1]];
             for (kind, (now, at)) in [split(t, block), split(b, grid)].into_iter().zip(&mut self.indices_at).enumerate()
             {

@@ -157,14 +157,9 @@ impl Walk<'_> {
         (value.tags.at(lane) == NUMBER).then(|| value.at(lane))
     }
 
-    fn threads_of_block(&self) -> u64 {
-        self.lanes.launch.block.iter().map(|n| u64::from(*n)).product()
-    }
-
     fn writer(&self, lane: usize) -> Writer {
-        let per_block = self.threads_of_block();
-        let n = self.lanes.first + lane as u64;
-        Writer { block: n / per_block, thread: n % per_block }
+        let (block, thread) = self.lanes.round.thread(lane);
+        Writer { block, thread }
     }
 
     fn store_words(&mut self, k: usize, addr: NodeId, what: (&[NodeId], &[NodeId], u32), mask: &Mask) {
@@ -204,10 +199,9 @@ impl Walk<'_> {
     fn load_words(&mut self, b: BlockId, addr: NodeId, words: &[(NodeId, u8)], mask: &Mask) {
         let (cfg, g) = (&self.analysis.cfg, &self.analysis.graph);
         self.lanes.get(addr);
-        let per_block = self.threads_of_block();
         let is_here = |w: Writer| {
-            let lane = (w.block * per_block + w.thread).checked_sub(self.lanes.first);
-            lane.is_some_and(|lane| lane < LANES as u64 && mask[lane as usize / 64] >> (lane % 64) & 1 == 1)
+            let lane = self.lanes.round.lane(w.block, w.thread);
+            lane.is_some_and(|lane| mask[lane / 64] >> (lane % 64) & 1 == 1)
         };
         let is_ordered = |step: usize, by: Writer| cfg.dominates(g.map_words[step].block, b) || is_here(by);
         let mut loaded: Vec<(NodeId, LaneValue)> = Vec::new();

@@ -46,9 +46,11 @@ mod lanes;
 mod made_maps;
 mod numbers;
 mod plan;
+mod rounds;
 mod runs;
 mod shuffles;
 mod tile_set;
+mod unknown_branches;
 mod walk;
 
 use crate::Extent;
@@ -90,8 +92,9 @@ impl Analysis {
         found: &EvaluatedAccesses<Extent>,
     ) -> Option<(EvaluatedAccesses<Extent>, Vec<LaunchInput>)> {
         let count = |n: &[u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
-        let threads = count(&launch.grid).checked_mul(count(&launch.block)).filter(|n| *n <= MAX_THREADS)?;
-        if threads == 0 {
+        let (blocks, per_block) = (count(&launch.grid), count(&launch.block));
+        let threads = blocks.checked_mul(per_block)?;
+        if threads == 0 || threads > MAX_THREADS {
             return None;
         }
         let (wanted, tiles) = (self.wanted(found), self.wanted_tiles(found));
@@ -104,7 +107,7 @@ impl Analysis {
         };
         let followed: Vec<usize> = (0..self.graph.accesses.len()).filter(is_wanted).collect();
         let unbounded = found.iter().any(|(_, r, _)| matches!(r.extent, Extent::Unknown { .. }));
-        let walk = || Walk::new(self, launch, threads, &followed, unbounded).run();
+        let walk = || Walk::new(self, launch, (blocks, per_block), &followed, unbounded).run();
         let (touched, tape) = tape::run(false, walk);
         let touched = touched?;
         let mut result = found.clone();

@@ -42,7 +42,7 @@ impl ThreadLanes<'_> {
         let per_block = self.launch.block.iter().map(|n| *n as usize).product::<usize>();
         let (mut all, mut first) = (Vec::new(), 0);
         while first < self.len {
-            let in_block = ((self.first + first as u64) % per_block as u64) as usize;
+            let in_block = self.round.thread(first).1 as usize;
             let left = (32 - in_block % 32).min(per_block - in_block);
             let warp = first..(first + left).min(self.len);
             all.push((warp.clone(), in_block.is_multiple_of(32) && warp.len() == left));

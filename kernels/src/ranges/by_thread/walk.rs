@@ -3,12 +3,14 @@
 //! Owns which block a thread goes to, what joins hold then, and which accesses it makes. Threads
 //! that part meet again because the block that comes first in the order of the code goes first.
 
-use super::lane_classes::{LANES, Mask, NO_LANES, lanes};
+use super::lane_classes::{Mask, NO_LANES, lanes};
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::made_maps::{MadeMaps, MapPlace};
+use super::rounds::Rounds;
 use super::runs::Runs;
 use super::tile_set::TileSet;
+use super::unknown_branches::Region;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
 use crate::ranges::analysis::Analysis;
@@ -53,12 +55,6 @@ pub(super) struct Touched {
     pub(crate) lost: FxHashSet<usize>,
 }
 
-/// The blocks that threads may go through before they meet again.
-struct Region {
-    blocks: Vec<BlockId>,
-    end: Option<BlockId>,
-}
-
 /// The bytes that an access touched the last time, behind what its addresses counted from.
 struct Addressed {
     bits: Rc<Vec<u64>>,
@@ -77,16 +73,16 @@ pub(super) struct Walk<'a> {
     pub(super) map_steps: Vec<Vec<usize>>,
     before_maps: Vec<bool>,
     /// The accesses to be followed, and the joins that matter, by block.
-    accesses: Vec<Vec<usize>>,
-    joins: Vec<Vec<NodeId>>,
-    regions: FxHashMap<BlockId, Rc<Region>>,
+    pub(super) accesses: Vec<Vec<usize>>,
+    pub(super) joins: Vec<Vec<NodeId>>,
+    pub(super) regions: FxHashMap<BlockId, Rc<Region>>,
     /// ThreadLanes by the block that they are at, by its place in the order of the code.
     waiting: std::collections::BTreeMap<u32, Mask>,
     touched: Touched,
     /// By access, and whether it is one that may happen only.
     last: FxHashMap<(usize, bool), Addressed>,
     steps: u32,
-    threads: u64,
+    rounds: Rounds,
     /// Values that it may cost.
     budget: usize,
 }
@@ -116,7 +112,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn new(
         analysis: &'a Analysis,
         launch: &'a LaunchArgs<'a>,
-        threads: u64,
+        (blocks, per_block): (u64, u64),
         followed: &[usize],
         unbounded: bool,
     ) -> Walk<'a> {
@@ -146,13 +142,17 @@ impl<'a> Walk<'a> {
         let mut before_maps = map_words::before(cfg, puts.clone());
         puts.for_each(|b| before_maps[b.0 as usize] = true);
         let joins = needed(g, cfg.succs.len(), roots.into_iter());
+        // Kernels that copy by maps share the work out among warp groups. (Threads that make maps
+        // come before those that use them.)
+        let copies = followed.iter().any(|k| g.accesses[*k].is_tiled());
+        let rounds = Rounds::new(blocks, per_block, copies && g.map_words.is_empty());
         Walk {
             maps: MadeMaps::default(),
             map_steps,
             before_maps,
-            lanes: ThreadLanes::new(g, analysis.plan(), launch, threads),
-            threads,
-            budget: match (unbounded, followed.iter().any(|k| g.accesses[*k].is_tiled())) {
+            lanes: ThreadLanes::new(g, analysis.plan(), launch, rounds.alike()),
+            rounds,
+            budget: match (unbounded, copies) {
                 (false, false) => MAX_VALUES,
                 (true, false) => MAX_VALUES_UNBOUNDED,
                 (false, true) => MAX_VALUES * TILED[0],
@@ -171,11 +171,13 @@ impl<'a> Walk<'a> {
 
     /// Leads all threads through; `None`: that costs too much.
     pub(crate) fn run(mut self) -> Option<Touched> {
-        let (threads, g) = (self.threads, &self.analysis.graph);
-        let mut first = 0;
-        while first < threads {
-            let count = (threads - first).min(LANES as u64) as usize;
-            let all = self.lanes.start(first, count);
+        let g = &self.analysis.graph;
+        let mut before = 0;
+        for round in self.rounds.rounds() {
+            if round.done == round.count as u64 {
+                before = self.lanes.spent as u64;
+            }
+            let all = self.lanes.start(round);
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
@@ -191,10 +193,10 @@ impl<'a> Walk<'a> {
                 }
                 self.block(self.analysis.cfg.rpo[order as usize], &mask);
             }
-            first += count as u64;
-            // Those that follow are not that much cheaper.
-            let each = self.lanes.spent as u64 / first;
-            if each.saturating_mul(2 * threads) > CHEAPER * self.budget as u64 {
+            // Those like them that follow are not that much cheaper.
+            let each = (self.lanes.spent as u64 - before) / round.done;
+            if before.saturating_add(each.saturating_mul(round.alike)).saturating_mul(2) > CHEAPER * self.budget as u64
+            {
                 return None;
             }
         }
@@ -284,136 +286,13 @@ impl<'a> Walk<'a> {
         self.wait(to, mask);
     }
 
-    fn wait(&mut self, at: BlockId, mask: &Mask) {
+    pub(super) fn wait(&mut self, at: BlockId, mask: &Mask) {
         let waiting = self.waiting.entry(self.analysis.cfg.order[at.0 as usize]).or_insert(NO_LANES);
         waiting.iter_mut().zip(mask).for_each(|(w, m)| *w |= m);
     }
 
-    /// ThreadLanes whose way from a block is not known go on where all ways meet.
-    fn skip(&mut self, from: BlockId, mask: &Mask) {
-        if *mask == NO_LANES {
-            return;
-        }
-        let region = self.region(from);
-        for b in &region.blocks {
-            for at in 0..self.joins[b.0 as usize].len() {
-                let join = self.joins[b.0 as usize][at];
-                if !self.stays(join, from, &region) {
-                    self.lanes.forget(join, mask);
-                }
-            }
-        }
-        self.lanes.joined();
-        for (b, mask) in self.may_reach(from, mask, region.end) {
-            self.maps.is_lost |= !self.map_steps[b.0 as usize].is_empty();
-            for at in 0..self.accesses[b.0 as usize].len() {
-                let k = self.accesses[b.0 as usize][at];
-                self.access(k, &mask, true);
-            }
-        }
-        let Some(end) = region.end else { return };
-        // A join there holds what all ways bring, if that is the same.
-        let cfg = &self.analysis.cfg;
-        let ways: Vec<BlockId> =
-            cfg.preds[end.0 as usize].iter().copied().filter(|p| *p == from || region.blocks.contains(p)).collect();
-        let mut new = Vec::new();
-        for join in &self.joins[end.0 as usize] {
-            let mut value: Option<LaneValue> = None;
-            for way in &ways {
-                let brought = match arm(self.lanes.g, *join, *way) {
-                    Some(n) => self.lanes.get(n).clone(),
-                    None => continue,
-                };
-                value = Some(match value {
-                    None => brought,
-                    Some(mut before) => {
-                        for lane in lanes(mask) {
-                            let (a, b) = (before.tags.at(lane), brought.tags.at(lane));
-                            if a != b || before.at(lane) != brought.at(lane) {
-                                before.tags.each()[lane] = UNKNOWN;
-                            }
-                        }
-                        before
-                    }
-                });
-            }
-            new.push((*join, value.filter(|_| ways.iter().all(|w| arm(self.lanes.g, *join, *w).is_some()))));
-        }
-        for (join, value) in &new {
-            match value {
-                Some(v) => self.lanes.assign(*join, mask, v),
-                None => self.lanes.forget(*join, mask),
-            }
-        }
-        self.lanes.joined();
-        self.wait(end, mask);
-    }
-
-    /// Whether a join keeps its value on all ways from a block through a region: each brings the
-    /// join itself, as a loop does that only waits.
-    fn stays(&self, join: NodeId, from: BlockId, region: &Region) -> bool {
-        let (g, cfg) = (self.lanes.g, &self.analysis.cfg);
-        let mut ways = cfg.preds[g.node(join).home.0 as usize]
-            .iter()
-            .filter(|p| **p == from || region.blocks.contains(p))
-            .peekable();
-        ways.peek().is_some() && ways.all(|way| arm(g, join, *way) == Some(join))
-    }
-
-    /// The blocks that lanes may go through from one block to another, and which lanes: tests in
-    /// between that are known come out as they do.
-    fn may_reach(&mut self, from: BlockId, mask: &Mask, end: Option<BlockId>) -> Vec<(BlockId, Mask)> {
-        let analysis = self.analysis;
-        let mut reached: Vec<(BlockId, Mask)> = Vec::new();
-        let mut work: Vec<(BlockId, Mask)> =
-            analysis.cfg.succs[from.0 as usize].iter().map(|next| (*next, *mask)).collect();
-        while let Some((b, new)) = work.pop() {
-            if Some(b) == end {
-                continue;
-            }
-            let at = reached.iter().position(|r| r.0 == b).unwrap_or_else(|| {
-                reached.push((b, NO_LANES));
-                reached.len() - 1
-            });
-            let before = reached[at].1;
-            reached[at].1.iter_mut().zip(new).for_each(|(r, n)| *r |= n);
-            let mask = reached[at].1;
-            if mask == before {
-                continue;
-            }
-            match analysis.branches[b.0 as usize] {
-                Some(branch) if branch.taken != branch.fall => {
-                    let [taken, fall, unknown] = self.lanes.get(branch.cond).decides(&mask);
-                    let either = |known: Mask| std::array::from_fn(|k| known[k] | unknown[k]);
-                    let ways = [(branch.taken, either(taken)), (branch.fall, either(fall))];
-                    work.extend(ways.into_iter().filter_map(|(to, mask)| Some((to?, mask))));
-                }
-                _ => work.extend(analysis.cfg.succs[b.0 as usize].iter().map(|next| (*next, mask))),
-            }
-        }
-        reached
-    }
-
-    fn region(&mut self, from: BlockId) -> Rc<Region> {
-        if let Some(r) = self.regions.get(&from) {
-            return r.clone();
-        }
-        let cfg = &self.analysis.cfg;
-        let end = cfg.ipdom[from.0 as usize];
-        let (mut blocks, mut work) = (Vec::new(), cfg.succs[from.0 as usize].to_vec());
-        while let Some(b) = work.pop() {
-            if Some(b) != end && !blocks.contains(&b) {
-                blocks.push(b);
-                work.extend(cfg.succs[b.0 as usize].iter().copied());
-            }
-        }
-        let r = Rc::new(Region { blocks, end });
-        self.regions.insert(from, r.clone());
-        r
-    }
-
     /// ThreadLanes make an access, or may make it.
-    fn access(&mut self, k: usize, mask: &Mask, perhaps: bool) {
+    pub(super) fn access(&mut self, k: usize, mask: &Mask, perhaps: bool) {
         if self.touched.lost.contains(&k) {
             return;
         }
@@ -569,7 +448,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The value that a join has when it is reached from a block.
-fn arm(g: &Graph, join: NodeId, from: BlockId) -> Option<NodeId> {
+pub(super) fn arm(g: &Graph, join: NodeId, from: BlockId) -> Option<NodeId> {
     let of = |arms: &[(BlockId, NodeId)]| arms.iter().find(|a| a.0 == from).map(|a| a.1);
     match &g.node(join).kind {
         Kind::Phi(arms) => of(arms),
