@@ -50,6 +50,12 @@ pub enum Stmt {
     Return(Cond),
     /// variable, start, bound, its next value, signed
     For(usize, Expr, Expr, Expr, bool, Vec<Stmt>),
+    /// One or the other, as data say.
+    Ask(Vec<Stmt>, Vec<Stmt>),
+    /// Again and again, until data say otherwise.
+    Wait(Vec<Stmt>),
+    /// A variable gets another value.
+    Set(usize, Expr),
 }
 
 const LEAVES: [&str; 9] = ["tx", "ty", "bx", "by", "i", "n", "m", "d", "i"];
@@ -92,19 +98,29 @@ fn cond(r: &mut Rng, vars: usize) -> Cond {
     }
 }
 
-/// Statements at random.
-pub fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32) -> Vec<Stmt> {
+/// Statements at random; `asks`: data decide some of them.
+pub fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32, asks: bool) -> Vec<Stmt> {
     (0..1 + r.below(2))
-        .map(|_| match r.below(10) {
+        .map(|_| match r.below(if asks { 16 } else { 10 }) {
+            10 | 11 if vars > 0 => Stmt::Set(r.below(vars as u64) as usize, next(r, vars - 1)),
+            // (Most loops on data only wait.)
+            12 | 13 if depth > 0 => {
+                let body = if r.below(3) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
+                Stmt::Wait(body)
+            }
+            14 | 15 if depth > 0 => {
+                let other = if r.below(2) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
+                Stmt::Ask(block(r, depth - 1, vars, loops, asks), other)
+            }
             0..=3 if depth > 0 => {
-                let other = if r.below(3) == 0 { block(r, depth - 1, vars, loops) } else { Vec::new() };
-                Stmt::If(cond(r, vars), block(r, depth - 1, vars, loops), other)
+                let other = if r.below(3) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
+                Stmt::If(cond(r, vars), block(r, depth - 1, vars, loops, asks), other)
             }
             4 | 5 if depth > 0 && loops > 0 => {
                 let start = expr(r, 1, vars);
                 // Few iterations: the bound is masked.
                 let bound = Expr::Bin("&", Box::new(expr(r, 1, 0)), Box::new(Expr::Num(127)));
-                let body = block(r, depth - 1, vars + 1, loops - 1);
+                let body = block(r, depth - 1, vars + 1, loops - 1, asks);
                 let signed = r.below(2) == 0;
                 Stmt::For(vars, start, bound, next(r, vars), signed, body)
             }
@@ -226,6 +242,19 @@ pub fn text(block: &[Stmt], out: &mut String) {
                 out.push_str("}\n");
             }
             Stmt::Return(c) => writeln!(out, "if {} return;", c.text()).unwrap(),
+            Stmt::Ask(a, b) => {
+                writeln!(out, "if ({ASKED}) {{").unwrap();
+                text(a, out);
+                out.push_str("} else {\n");
+                text(b, out);
+                out.push_str("}\n");
+            }
+            Stmt::Wait(body) => {
+                writeln!(out, "while ({ASKED}) {{").unwrap();
+                text(body, out);
+                out.push_str("}\n");
+            }
+            Stmt::Set(v, e) => writeln!(out, "v{v} = {};", e.text()).unwrap(),
             Stmt::For(v, start, bound, next, signed, body) => {
                 let ty = if *signed { "int" } else { "unsigned" };
                 writeln!(
@@ -243,8 +272,15 @@ pub fn text(block: &[Stmt], out: &mut String) {
     }
 }
 
+/// The condition that data decide.
+const ASKED: &str = "*(volatile int *)q";
+/// Rounds of a loop that waits.
+const ROUNDS: u32 = 5;
+
 /// What a thread knows.
 pub struct Env {
+    /// What it loads.
+    pub data: Rng,
     pub t: [u32; 3],
     pub b: [u32; 3],
     pub bd: [u32; 3],
@@ -291,6 +327,21 @@ pub fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
                     return false;
                 }
             }
+            Stmt::Ask(a, b) => {
+                let taken = e.data.below(2) == 0;
+                if !run(if taken { a } else { b }, e, t) {
+                    return false;
+                }
+            }
+            Stmt::Wait(body) => {
+                let rounds = e.data.below(u64::from(ROUNDS)) as u32;
+                for _ in 0..rounds {
+                    if !run(body, e, t) {
+                        return false;
+                    }
+                }
+            }
+            Stmt::Set(v, x) => e.vars[*v] = x.eval(e),
             Stmt::For(v, start, bound, next, signed, body) => {
                 let mut x = start.eval(e);
                 let mut count = 0;
