@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(united(vec![rows.clone(), bound(32, 8, &[Dim { stride: 16, count: 2 }])]), [rows]);
         let locked = || Effect { lock: Some(HeldLock(Vec::new(), kernels::LockRole::Section)), ..sure(0, 64, &[]) };
         let kept = [
-            // One byte beyond; gaps; another kind; another base; before the wait; only under a lock.
+            // One byte beyond; gaps; another kind; another base; before the wait; under a lock.
             [sure(0, 63, &[]), bound(0, 64, &[])],
             [sure(0, 8, &[Dim { stride: 16, count: 4 }]), bound(0, 56, &[])],
             [sure(0, 64, &[]), effect(EffectBase::Param(8, 0), AccessKind::Read, 0, 64, &[], false)],
