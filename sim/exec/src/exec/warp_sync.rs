@@ -93,10 +93,11 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, ready, mask)
 }
 
-/// NOP: the assembler leaves it where a `__syncwarp()` was and the lanes are together (ptxas 12.8 to
-/// 13.4, for 8.0 to 10.0). For those who observe it is that barrier.
+/// NOP: the assembler leaves it where a `__syncwarp()` was and the lanes are together (ptxas 12.8,
+/// 12.9, 13.0 and 13.4, for 8.0 to 10.0). For those who observe it is that barrier.
 #[inline(never)]
 pub(crate) fn lanes_meet(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    w.tell_synchronises(None);
     w.tell_lanes(mask, |events, lanes| events.warp_meets(lanes));
     Next::Step
 }

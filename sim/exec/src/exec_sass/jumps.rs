@@ -110,6 +110,7 @@ pub(crate) fn branch_if_apart(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let wanted = w.get(i.members(), mask.trailing_zeros() as usize) as u32 & w.alive;
     let apart = wanted & !(mask & w.pred(i.which())) != 0;
     if !apart {
+        w.tell_synchronises(None);
         w.tell_lanes(wanted, |events, lanes| events.warp_meets(lanes));
     }
     if apart == (i.unless() == 0) { jump(w, i.target(), mask) } else { Next::Step }
