@@ -59,6 +59,8 @@ fn cases() -> Vec<Case> {
         case("stored_then_read", (2, 64), plus_one, AwaitGroup, false),
         case("adds", (2, 64), sums, ProxyFence, false),
         case("elected", (1, 64), half, BlockBarrier, false),
+        case("elected_each", (1, 64), |d| d[..64].iter().rev().map(|value| value + 1).collect(), BlockBarrier, false),
+        case("handed_back", (1, 96), rings, AwaitUsers, false),
         case("global_proxy", (2, 64), fives, ProxyFence, false),
         case("made_anew", (1, 32), |_| Vec::new(), AwaitPhase, false),
         case("overwrites", (1, 64), over, AwaitUsers, false),

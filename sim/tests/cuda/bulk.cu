@@ -150,6 +150,42 @@ template <bool M> DEV void elected(int* d, int* f) {
         f[T - 32] = s[63 - T];
     }
 }
+// The same of each warp, whose lanes are together: of __syncwarp() machine code has a NOP.
+template <bool M> DEV void elected_each(int* d, int* f) {
+    __shared__ int s[64];
+    __shared__ u64 bar;
+    if (T == 0) init(&bar, 2);
+    __syncthreads();
+    s[T] = d[T] + 1;
+    if (M) __syncwarp();
+    if (T % 32 == 0) arrive(&bar);
+    wait(&bar, 0);
+    f[T] = s[63 - T];
+}
+// The first lane of each warp that has read hands the stage back. In machine code a branch behind
+// the wait asks whether the lanes are together, and __syncwarp() is on the other way only.
+template <bool M> DEV void handed_back(int* d, int* f) {
+    __shared__ __align__(16) int s[2][64];
+    __shared__ u64 full[2], empty[2];
+    if (T == 0) for (int i = 0; i < 2; i++) { init(&full[i], 1); init(&empty[i], 2); }
+    __syncthreads();
+    if (T == 0) {
+        for (int k = 0; k < 6; k++) {
+            if (k >= 2) wait(&empty[k & 1], (k / 2 - 1) & 1);
+            expect(&full[k & 1], 256);
+            load(s[k & 1], d + k * 64, 256, &full[k & 1]);
+        }
+    } else if (T >= 32) {
+        int sum = 0, t = T - 32;
+        for (int k = 0; k < 6; k++) {
+            wait(&full[k & 1], k / 2 & 1);
+            sum += s[k & 1][63 - t] * (k + 1);
+            if (M) __syncwarp();
+            if (T % 32 == 0) arrive(&empty[k & 1]);
+        }
+        f[t] = sum;
+    }
+}
 template <bool M> DEV void global_proxy(int* d, int* f) {
     __shared__ __align__(16) int s[64];
     __shared__ u64 bar;
@@ -201,8 +237,8 @@ template <bool M> DEV void two_writes(int* d, int* f) {
     extern "C" __global__ void k##_racy(int* d, int* f) { k<false>(d, f); } \
     extern "C" __global__ void k##_mended(int* d, int* f) { k<true>(d, f); }
 TWINS(loads) TWINS(parity) TWINS(ring) TWINS(stores) TWINS(stores_elsewhere) TWINS(fence_of_other_memory)
-TWINS(reuses) TWINS(groups) TWINS(stored_then_read) TWINS(adds) TWINS(elected) TWINS(global_proxy)
-TWINS(made_anew) TWINS(overwrites) TWINS(two_writes)
+TWINS(reuses) TWINS(groups) TWINS(stored_then_read) TWINS(adds) TWINS(elected) TWINS(elected_each)
+TWINS(handed_back) TWINS(global_proxy) TWINS(made_anew) TWINS(overwrites) TWINS(two_writes)
 
 // Forms of arrivals, and what their states say.
 extern "C" __global__ void forms(int* d, int* f) {

@@ -240,7 +240,8 @@ fn other_control(i: &MachineInst, t: &mut Translation<'_>) -> Result<bool> {
                 t.emit(build::AwaitBulk { pending, read });
             }
         }
-        NOP | PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
+        NOP => t.emit(build::LanesMeet {}),
+        PERFORMANCE_TRIGGER => t.emit(build::Nothing {}),
         // The scope is at 76..78: CTA, another of the block's, GPU, SYS. Bit 79 is ALL, not SC.
         MEMBAR => {
             let (reach, sc) = (bits(76, 78, t), bits(79, 80, t) == 0);

@@ -93,6 +93,15 @@ pub(crate) fn warp_barrier(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     finish(w, ready, mask)
 }
 
+/// NOP: the assembler leaves it where a `__syncwarp()` was and the lanes are together (ptxas 12.8,
+/// 12.9, 13.0 and 13.4, for 8.0 to 10.0). For those who observe it is that barrier.
+#[inline(never)]
+pub(crate) fn lanes_meet(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
+    w.tell_synchronises(None);
+    w.tell_lanes(mask, |events, lanes| events.warp_meets(lanes));
+    Next::Step
+}
+
 /// Which lane a lane shuffles from, and whether that one is inside its segment.
 #[inline(always)]
 pub fn source_of(mode: u32, lane: u32, b: u32, c: u32) -> (u32, bool) {

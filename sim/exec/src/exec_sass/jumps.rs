@@ -102,11 +102,16 @@ pub(crate) fn call_address(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
 }
 
 /// BRA.DIV (`unless` = 0) and BRA.CONV (1): all lanes go to the target by whether lanes of the mask
-/// are elsewhere, or do not fulfil a predicate.
+/// are elsewhere, or do not fulfil a predicate. If none are, they have met: the assembler asks in
+/// front of what lanes do together, `__syncwarp()` among it, and skips WARPSYNC then.
 #[inline(never)]
 pub(crate) fn branch_if_apart(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     let i = operands::BranchIfApart::of(i);
     let wanted = w.get(i.members(), mask.trailing_zeros() as usize) as u32 & w.alive;
     let apart = wanted & !(mask & w.pred(i.which())) != 0;
+    if !apart {
+        w.tell_synchronises(None);
+        w.tell_lanes(wanted, |events, lanes| events.warp_meets(lanes));
+    }
     if apart == (i.unless() == 0) { jump(w, i.target(), mask) } else { Next::Step }
 }

@@ -309,6 +309,8 @@ macro_rules! for_each_operation {
             Fence = control::fence, Kind::Stop, [scope: Word(Y)], { whole: Whole::Fence };
             /// CCTL.IVALL, which only those who observe have to know of.
             InvalidateCaches = control::invalidate_caches, Kind::Nothing, [], {};
+            /// NOP, in the place of a `bar.warp.sync` for lanes that are together.
+            LanesMeet = warp_sync::lanes_meet, Kind::Nothing, [], {};
             /// `bar.warp.sync`, which joins lanes at different places of the code.
             WarpBarrier = warp_sync::warp_barrier, Kind::Stop, [members: Read(A)], { whole: Whole::Nothing };
             /// `shfl`.
