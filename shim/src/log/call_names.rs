@@ -1,8 +1,9 @@
 //! The names of observed functions: the driver's, and those of libraries.
 //!
 //! Owns the numbers of functions that are not in the table of `cuda-sys`: those of libraries follow
-//! the table's, then those of NVSHMEM (`nvshmem_names`), and those of MPI follow these. MPI's names come from the library that observes them
-//! (`libstreamsan_mpi.so`). Does not intercept these functions: see `crate::libraries`.
+//! the table's, then those of NVSHMEM (`nvshmem_names`), and those of MPI follow these. MPI's names
+//! come from the library that observes them (`libstreamsan_mpi.so`). Does not intercept these
+//! functions: see `crate::libraries`.
 
 use std::sync::OnceLock;
 

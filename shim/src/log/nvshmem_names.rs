@@ -199,8 +199,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The stand-in lists what NVSHMEM 3.8 exports for hosts. What is observed is there, and what is
-    /// not is of a kind that the guide names.
+    /// The stand-in lists what NVSHMEM 3.8 exports for hosts. What is observed is there, and what
+    /// is not is of a kind that the reference names.
     #[test]
     fn what_nvshmem_exports_is_observed_or_named() {
         let exported: BTreeSet<&str> = include_str!("../../../sim/libraries/refused/nvshmem.txt").lines().collect();

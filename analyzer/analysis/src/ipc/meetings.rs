@@ -1,10 +1,11 @@
 //! Processes that come together (barriers of NVSHMEM on streams): which of them is behind what.
 //!
 //! Owns the arrivals of each process at its meetings, by the name that it gives them
-//! ([`trace::MEETING_KEY`]). The n-th wait of a process for another is for the n-th arrival of that,
-//! which may come later: until then the messages of the process that waits are held back
-//! (`Exchange::next`), unless one of them tells others of something that is over. Where two processes give themselves one name (two programs of one kind in one
-//! run), nobody knows who met whom: what is behind such a wait is possible.
+//! ([`trace::MEETING_KEY`]). The n-th wait of a process for another is for the n-th arrival of
+//! that, which may come later: until then the messages of the process that waits are held back
+//! (`Exchange::next`), unless one of them tells others of something that is over. Where two
+//! processes give themselves one name (two programs of one kind in one run), nobody knows who met
+//! whom: what is behind such a wait is possible.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
