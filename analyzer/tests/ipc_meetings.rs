@@ -3,7 +3,6 @@
 
 use crate::ipc::{N, RAW, Run, Y, two};
 use crate::support::*;
-use detect::confidence::Weakness;
 use trace::*;
 
 /// The events by which processes come, as each of them numbers them.
@@ -113,27 +112,6 @@ fn meetings_are_counted() {
         comes(&mut run, 1, 1, 2);
         run.finds(RAW);
     }
-}
-
-/// One that never comes, or a name that two processes give themselves: anything may be in order
-/// behind that.
-#[test]
-fn what_is_behind_a_meeting_with_someone_unknown_is_possible() {
-    let mut run = met(true);
-    comes(&mut run, 0, 0, 2);
-    comes(&mut run, 1, 1, 3);
-    // The third one may have waited for this.
-    writes_there(&mut run);
-    reads_there(&mut run);
-    let found = run.finds("read-after-write possible");
-    assert_eq!(found.weakness, Some(Weakness::Flag));
-    let mut run = met(true);
-    writes_there(&mut run);
-    comes(&mut run, 0, 0, 2);
-    run.at(1).record(EVENTS[0], B);
-    run.at(1).wait(B, EVENTS[0]);
-    reads_there(&mut run);
-    run.finds("read-after-write possible");
 }
 
 /// The host of one that waits in a meeting has seen other work end, and the other process may know
