@@ -34,6 +34,7 @@ mod hunt;
 mod inside;
 mod ipc;
 mod ipc_flags;
+mod ipc_meetings;
 mod launch_replay;
 mod learned;
 mod map_model;

@@ -8,6 +8,13 @@
  *   early    the signal is set before the put; with a second word, behind it
  *   broadcast, others' (of another root: what it would send is filled, which is no race), gathered, exchanged, reduced   a collective, and
  *            a fill of what it sends; landed: a read of the last byte that it fills; untouched: a fill of what no element sends
+ *   typed, sized, one, double   a put of floats, a get of words of 64 bits, and values that the call brings; what each writes is read
+ *   stepped  every second word is put, and filled; between: the words between them are filled, which is no race
+ *   scattered   a reduction, of which each element gets a part, and a fill of the last byte that it reads
+ *   waited   as signal, by a wait for any word
+ *   hosts    the host puts what a stream fills (in order: behind a wait of the host); fetched: it gets what a stream reads
+ *   begun, begun_get   the host begins a put or a get, and a stream fills or reads (in order: behind quiet); fenced: a fence ends nothing
+ *   met      as begun, behind a barrier; meets: barriers on two streams order nothing between these
  *   nowhere  a put to an element whose memory this process cannot reach: what it reads is filled */
 #include "common.h"
 
@@ -25,6 +32,21 @@ void nvshmemx_signal_wait_until_on_stream(uint64_t *, int, uint64_t, CUstream);
 int nvshmemx_broadcastmem_on_stream(int, void *, const void *, size_t, int, CUstream);
 int nvshmemx_fcollectmem_on_stream(int, void *, const void *, size_t, CUstream);
 int nvshmemx_alltoallmem_on_stream(int, void *, const void *, size_t, CUstream);
+int nvshmemx_float_sum_reducescatter_on_stream(int, float *, const float *, size_t, CUstream);
+void nvshmemx_float_put_on_stream(float *, const float *, size_t, int, CUstream);
+void nvshmemx_get64_on_stream(void *, const void *, size_t, int, CUstream);
+void nvshmemx_int_p_on_stream(int *, int, int, CUstream);
+void nvshmemx_double_p_on_stream(double *, double, int, CUstream);
+void nvshmemx_int_iput_on_stream(int *, const int *, ptrdiff_t, ptrdiff_t, size_t, int, CUstream);
+void nvshmemx_uint64_wait_until_on_stream(uint64_t *, int, uint64_t, CUstream);
+void nvshmem_putmem(void *, const void *, size_t, int);
+void nvshmem_putmem_nbi(void *, const void *, size_t, int);
+void nvshmem_getmem(void *, const void *, size_t, int);
+void nvshmem_double_get_nbi(double *, const double *, size_t, int);
+void nvshmem_quiet(void);
+void nvshmem_fence(void);
+void nvshmem_barrier_all(void);
+void nvshmemx_barrier_all_on_stream(CUstream);
 int nvshmemx_float_sum_reduce_on_stream(int, float *, const float *, size_t, CUstream);
 
 enum { N = 4096, SET = 9, AT_LEAST = 5 };
@@ -76,6 +98,60 @@ int main(int argc, char **argv) {
         CHECK(cuMemsetD8Async(at(x) + N - 1, 1, 1, a));
         order();
         REQUIRE(!nvshmemx_float_sum_reduce_on_stream(0, (float *)y, (float *)x, N / sizeof(float), b));
+    } else if (!strcmp(how, "typed")) {
+        nvshmemx_float_put_on_stream((float *)y, (float *)x, N / 4, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(nvshmem_ptr(y, 1)) + N - 1, 1, b));
+    } else if (!strcmp(how, "sized")) {
+        nvshmemx_get64_on_stream(y, x, N / 8, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y) + N - 1, 1, b));
+    } else if (!strcmp(how, "one")) {
+        nvshmemx_int_p_on_stream((int *)y, 7, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(nvshmem_ptr(y, 1)) + 3, 8, b));
+    } else if (!strcmp(how, "double")) {
+        nvshmemx_double_p_on_stream((double *)y, 1.5, 1, a);
+        order();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(nvshmem_ptr(y, 1)) + 7, 8, b));
+    } else if (!strcmp(how, "stepped") || !strcmp(how, "between")) {
+        CHECK(cuMemsetD8Async(at(x) + (*how == 's' ? 8 : 4), 1, 4, a));
+        order();
+        nvshmemx_int_iput_on_stream((int *)y, (int *)x, 1, 2, 16, 1, b);
+    } else if (!strcmp(how, "scattered")) {
+        CHECK(cuMemsetD8Async(at(x) + N - 1, 1, 1, a));
+        order();
+        REQUIRE(!nvshmemx_float_sum_reducescatter_on_stream(0, (float *)y, (float *)x, N / 8, b));
+    } else if (!strcmp(how, "waited")) {
+        nvshmemx_putmem_signal_on_stream(y, x, N, signal, 3, SET, 0, a);
+        if (ordered) nvshmemx_uint64_wait_until_on_stream(signal, AT_LEAST, 3, b);
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y), N, b));
+    } else if (!strcmp(how, "hosts")) {
+        CHECK(cuMemsetD8Async(at(x), 1, N, a));
+        if (ordered) CHECK(cuStreamSynchronize(a));
+        nvshmem_putmem(y, x, N, 1);
+    } else if (!strcmp(how, "fetched")) {
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y), N, a));
+        if (ordered) CHECK(cuStreamSynchronize(a));
+        nvshmem_getmem(y, x, N, 1);
+    } else if (!strcmp(how, "begun") || !strcmp(how, "fenced") || !strcmp(how, "met")) {
+        nvshmem_putmem_nbi(y, x, N, 1);
+        if (*how == 'f') nvshmem_fence();
+        if (ordered && *how == 'm') nvshmem_barrier_all();
+        else if (ordered) nvshmem_quiet();
+        CHECK(cuMemsetD8Async(at(x), 1, N, a));
+        nvshmem_quiet();
+    } else if (!strcmp(how, "begun_get")) {
+        nvshmem_double_get_nbi((double *)y, (double *)x, N / 8, 1);
+        if (ordered) nvshmem_quiet();
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y) + N - 1, 1, a));
+        nvshmem_quiet();
+    } else if (!strcmp(how, "meets")) {
+        CHECK(cuMemsetD8Async(at(x), 1, N, a));
+        nvshmemx_barrier_all_on_stream(a);
+        order();
+        nvshmemx_barrier_all_on_stream(b);
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(x), N, b));
     } else if (!strcmp(how, "landed")) {
         REQUIRE(!nvshmemx_fcollectmem_on_stream(0, y, x, N / 2, a));
         order();

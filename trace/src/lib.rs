@@ -54,6 +54,15 @@ pub const SYSTEM_MEMORY: &str = "devices reach system-allocated memory";
 /// ends it: it lives as long as any process has it.
 pub const PHYSICAL_KEY: &[u8] = b"physical";
 
+/// Keys of events begin so that stand for processes which come together ([`Op::SharedEvent`]): one
+/// event for each of them. The n-th wait of a process for another's event is for the n-th record of
+/// that, also if it comes before the record.
+pub const MEETING_KEY: &[u8] = b"meeting";
+
+/// Parts of the names of kernels that use the signal pads of PyTorch's symmetric memory: their
+/// namespace and their file, `c10d::symmetric_memory` and `CUDASymmetricMemoryOps.cu`.
+pub const OF_SIGNAL_PADS: [&str; 2] = ["c10d16symmetric_memory", "CUDASymmetricMemory"];
+
 /// From here on addresses are substitutes: of memory whose own address another piece of memory is
 /// known by, or of which only a part is mapped. Its mappings are aliases of it. The lowest 52 bits
 /// are the address that it was first mapped at.

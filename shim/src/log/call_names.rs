@@ -1,13 +1,16 @@
 //! The names of observed functions: the driver's, and those of libraries.
 //!
 //! Owns the numbers of functions that are not in the table of `cuda-sys`: those of libraries follow
-//! the table's, and those of MPI follow these. MPI's names come from the library that observes them
-//! (`libstreamsan_mpi.so`). Does not intercept these functions: see `crate::libraries`.
+//! the table's, then those of NVSHMEM (`nvshmem_names`), and those of MPI follow these. MPI's names
+//! come from the library that observes them (`libstreamsan_mpi.so`). Does not intercept these
+//! functions: see `crate::libraries`.
 
 use std::sync::OnceLock;
 
 use cuda_sys::FnId;
 use mpi_interface::Name;
+
+use super::nvshmem_names;
 
 /// Functions of libraries that are observed besides the driver's, numbered after those of the
 /// table.
@@ -66,45 +69,16 @@ const LIBRARY_CALLS: &[&str] = &[
     "nixl_capi_post_xfer_req",
     "nixl_capi_get_xfer_status",
     "nixl_capi_release_xfer_req",
-    "nvshmemx_putmem_on_stream",
-    "nvshmemx_putmem_nbi_on_stream",
-    "nvshmemx_getmem_on_stream",
-    "nvshmemx_getmem_nbi_on_stream",
-    "nvshmemx_putmem_signal_on_stream",
-    "nvshmemx_putmem_signal_nbi_on_stream",
-    "nvshmemx_signal_op_on_stream",
-    "nvshmemx_signal_wait_until_on_stream",
-    "nvshmemx_broadcastmem_on_stream",
-    "nvshmemx_fcollectmem_on_stream",
-    "nvshmemx_alltoallmem_on_stream",
-    "nvshmemx_half_sum_reduce_on_stream",
-    "nvshmemx_half_min_reduce_on_stream",
-    "nvshmemx_half_max_reduce_on_stream",
-    "nvshmemx_bfloat16_sum_reduce_on_stream",
-    "nvshmemx_bfloat16_min_reduce_on_stream",
-    "nvshmemx_bfloat16_max_reduce_on_stream",
-    "nvshmemx_float_sum_reduce_on_stream",
-    "nvshmemx_float_min_reduce_on_stream",
-    "nvshmemx_float_max_reduce_on_stream",
-    "nvshmemx_double_sum_reduce_on_stream",
-    "nvshmemx_double_min_reduce_on_stream",
-    "nvshmemx_double_max_reduce_on_stream",
-    "nvshmemx_int_sum_reduce_on_stream",
-    "nvshmemx_int_min_reduce_on_stream",
-    "nvshmemx_int_max_reduce_on_stream",
-    "nvshmemx_int32_sum_reduce_on_stream",
-    "nvshmemx_int32_min_reduce_on_stream",
-    "nvshmemx_int32_max_reduce_on_stream",
-    "nvshmemx_int64_sum_reduce_on_stream",
-    "nvshmemx_int64_min_reduce_on_stream",
-    "nvshmemx_int64_max_reduce_on_stream",
-    "nvshmemx_uint32_sum_reduce_on_stream",
-    "nvshmemx_uint32_min_reduce_on_stream",
-    "nvshmemx_uint32_max_reduce_on_stream",
-    "nvshmemx_uint64_sum_reduce_on_stream",
-    "nvshmemx_uint64_min_reduce_on_stream",
-    "nvshmemx_uint64_max_reduce_on_stream",
 ];
+
+/// NVSHMEM's functions are numbered from here on.
+pub(super) const FIRST_OF_NVSHMEM: u16 = (FnId::COUNT + LIBRARY_CALLS.len()) as u16;
+
+/// MPI's are numbered from here on.
+pub(super) const FIRST_OF_MPI: u16 = FIRST_OF_NVSHMEM + nvshmem_names::COUNT as u16;
+
+/// So many of them at most.
+pub(super) const MOST_OF_MPI: usize = 512;
 
 /// The number of a library function. A name that is not in the list does not compile.
 pub const fn library_call(name: &str) -> FnId {
@@ -118,7 +92,7 @@ pub const fn library_call(name: &str) -> FnId {
     panic!("not among the names of library functions")
 }
 
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
+pub(super) const fn is_same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -160,7 +134,10 @@ pub const TORCH_STREAM: FnId = library_call("c10::cuda::getStreamFromPool");
 pub fn name_of(call: FnId) -> &'static str {
     match call.index().checked_sub(FnId::COUNT) {
         None => call.name(),
-        Some(index) => LIBRARY_CALLS.get(index).copied().unwrap_or_else(|| name_of_mpi(index - LIBRARY_CALLS.len())),
+        Some(index) => LIBRARY_CALLS.get(index).copied().unwrap_or_else(|| {
+            let index = index - LIBRARY_CALLS.len();
+            nvshmem_names::name(index).unwrap_or_else(|| name_of_mpi(index - nvshmem_names::COUNT))
+        }),
     }
 }
 
@@ -169,13 +146,14 @@ static MPI: OnceLock<&[Name]> = OnceLock::new();
 
 /// The names of MPI's functions are these.
 pub fn set_mpi_names(names: &'static [Name]) {
+    debug_assert!(names.len() <= MOST_OF_MPI);
     // The library is linked once: a second copy of it would bring the same names.
     let _ = MPI.set(names);
 }
 
 /// MPI's function of this number.
 pub fn mpi_call(number: u16) -> FnId {
-    FnId((FnId::COUNT + LIBRARY_CALLS.len()) as u16 + number)
+    FnId(FIRST_OF_MPI + number)
 }
 
 fn name_of_mpi(number: usize) -> &'static str {
@@ -192,7 +170,9 @@ mod tests {
         assert_eq!(name_of(mpi_call(0)), "?", "not linked");
         set_mpi_names(&NAMES);
         assert_eq!([0, 1, 2].map(|number| name_of(mpi_call(number))), ["MPI_Send", "MPI_Recv", "?"]);
+        let last = FnId(mpi_call(0).0 - 1);
+        assert_eq!(nvshmem_names::nvshmem_call(name_of(last)), last);
         let last = library_call(LIBRARY_CALLS[LIBRARY_CALLS.len() - 1]);
-        assert_eq!((name_of(last), mpi_call(0).0), (LIBRARY_CALLS[LIBRARY_CALLS.len() - 1], last.0 + 1));
+        assert_eq!((name_of(last), FIRST_OF_NVSHMEM), (LIBRARY_CALLS[LIBRARY_CALLS.len() - 1], last.0 + 1));
     }
 }

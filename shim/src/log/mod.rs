@@ -4,7 +4,8 @@
 //! first op of a process. An op then goes through [`shared`], under the lock: to the engine of
 //! `order` for its place, to [`stacks`] for the definition of its stack, and to [`ring_writer`].
 //! [`endings`] holds the frees whose calls have not returned.
-//! [`call_names`] and [`call_counts`] know the functions that ops come from.
+//! [`call_names`], with [`nvshmem_names`], and [`call_counts`] know the functions that ops come
+//! from.
 //!
 //! [`start`] and [`call_counts`] use [`core`], which uses [`shared`], which uses the rest. What an
 //! op means is decided above, in `crate::ops`; what follows from it, in `order` and in the
@@ -14,6 +15,8 @@ pub mod call_counts;
 pub mod call_names;
 pub mod core;
 pub mod endings;
+#[macro_use]
+pub mod nvshmem_names;
 pub mod ring_writer;
 pub mod shared;
 pub mod stacks;

@@ -13,17 +13,22 @@ use trace::{CallId, NoteKind, Op, Origin, USUAL_RECORD};
 use super::call_names;
 use crate::runtime::lifecycle;
 
+/// Words with a bit for each function: those of the table, of libraries and of MPI.
+const NAMED: usize = 40;
+
+const _: () = assert!(call_names::FIRST_OF_MPI as usize + call_names::MOST_OF_MPI <= 64 * NAMED);
+
 /// The writing end of the ring, with what it takes to wait for room.
 #[repr(C)]
 pub struct RingWriter {
-    named: [u64; 16],
+    named: [u64; NAMED],
     producer: Producer,
 }
 
 impl RingWriter {
     /// Writes to this end of a ring.
     pub fn new(producer: Producer) -> Self {
-        Self { producer, named: [0; 16] }
+        Self { producer, named: [0; NAMED] }
     }
 
     /// The id of a function's name, defining it when it is new.

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 fn scheduler(options: &str) -> &'static Scheduler {
     Box::leak(Box::new(Scheduler::new(Config::parse(options).unwrap())))
@@ -324,6 +325,35 @@ fn an_operation_that_waits_for_another_gets_company() {
         s.submit(b, Work::Run(Box::new(move || set.store(1, Ordering::Release))), &[]);
         s.submit(b, Work::Run(Box::new(spin)), &[]);
         s.wait(&s.context_tails(CTX));
+    }
+}
+
+#[test]
+fn a_condition_is_looked_at_while_the_only_worker_waits_for_what_is_behind_it() {
+    // A kernel that sets one flag and spins until a stream has waited for that and set another. The
+    // worker that runs it is idle, and not awake yet, when the condition comes.
+    for round in 0..50 {
+        let s = scheduler("schedule=eager");
+        let [told, answered] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let [a, b] = [(); 2].map(|()| s.add_stream(CTX, StreamKind::NonBlocking));
+        s.submit(a, Work::Run(Box::new(|| {})), &[]);
+        s.wait(&[s.tail(a)]);
+        let (set, seen) = (told.clone(), answered.clone());
+        let spin = move || {
+            set.store(1, Ordering::Release);
+            let until = Instant::now() + Duration::from_secs(20);
+            while seen.load(Ordering::Acquire) == 0 && Instant::now() < until {
+                std::thread::yield_now();
+            }
+            seen.fetch_add(1, Ordering::AcqRel);
+        };
+        s.submit(a, Work::Run(Box::new(spin)), &[]);
+        let looks = told.clone();
+        s.submit(b, Work::Until(Box::new(move || looks.load(Ordering::Acquire) == 1)), &[]);
+        let set = answered.clone();
+        s.submit(b, Work::Run(Box::new(move || set.store(2, Ordering::Release))), &[]);
+        s.wait(&s.context_tails(CTX));
+        assert_eq!(answered.load(Ordering::Acquire), 3, "round {round}: the kernel went on before it was answered");
     }
 }
 

@@ -79,8 +79,9 @@ impl Scheduler {
             };
             let host = matches!(work, Work::Host(_));
             core.running.push(Running { id, host, since: Instant::now(), processor: processor_time() });
-            // Others may run beside this one in the eager schedule.
-            if !core.ready.is_empty() {
+            // Others may run beside this one in the eager schedule. And somebody has to look at the
+            // conditions meanwhile: what runs may wait for what is behind one.
+            if !core.ready.is_empty() || !core.parked.is_empty() || !core.late.is_empty() {
                 self.settle(core);
             } else {
                 drop(core);

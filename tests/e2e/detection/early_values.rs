@@ -6,10 +6,20 @@ use tests::{build, run};
 
 /// The value says nothing of the results: it comes before them, before half of them, or from a
 /// block that does not know of the others.
-const EARLY: [&str; 6] = ["early", "early copied", "half", "half copied", "blocks", "blocks copied"];
+const EARLY: [&str; 8] = [
+    "early",
+    "early copied",
+    "half",
+    "half copied",
+    "blocks",
+    "blocks copied",
+    // What the kernel waits for comes from a stream that has not read.
+    "told unread",
+    "told unread copied",
+];
 
 /// The value comes behind what is read, or another one does, or the order has another reason.
-const MENDED: [&str; 13] = [
+const MENDED: [&str; 17] = [
     "late",
     "late copied",
     "half front",
@@ -22,6 +32,11 @@ const MENDED: [&str; 13] = [
     "blocks next",
     "blocks later copied",
     "late later",
+    // The kernel waits in turn for the stream that has read, also where the host knows that first.
+    "told read",
+    "told read copied",
+    "told read seen",
+    "told read copied seen",
     // The host can write there, and it is not seen.
     "early host",
 ];

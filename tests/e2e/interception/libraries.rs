@@ -77,6 +77,7 @@ fn collectives_of_nvshmem_read_and_write_memory_of_their_element() {
         ("exchanged", "nvshmemx_alltoallmem_on_stream"),
         ("reduced", "nvshmemx_float_sum_reduce_on_stream"),
         ("landed", "nvshmemx_fcollectmem_on_stream"),
+        ("scattered", "nvshmemx_float_sum_reducescatter_on_stream"),
     ] {
         let ended = end(streamsan(["--"]).arg(&program).arg(case));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{case}: {}", ended.err);
@@ -89,6 +90,7 @@ fn collectives_of_nvshmem_read_and_write_memory_of_their_element() {
         &["exchanged", "ordered"],
         &["reduced", "ordered"],
         &["landed", "ordered"],
+        &["scattered", "ordered"],
         &["others'"],
         &["untouched"],
     ] {
@@ -109,6 +111,18 @@ fn puts_and_gets_of_nvshmem_are_ops_of_their_streams() {
         ("into", "read-after-write", "nvshmemx_getmem_nbi_on_stream"),
         ("signal", "read-after-write", "nvshmemx_putmem_signal_on_stream"),
         ("early", "read-after-write", "nvshmemx_putmem_signal_nbi_on_stream"),
+        ("waited", "read-after-write", "nvshmemx_putmem_signal_on_stream"),
+        ("typed", "read-after-write", "nvshmemx_float_put_on_stream"),
+        ("sized", "read-after-write", "nvshmemx_get64_on_stream"),
+        ("one", "read-after-write", "nvshmemx_int_p_on_stream"),
+        ("double", "read-after-write", "nvshmemx_double_p_on_stream"),
+        ("stepped", "read-after-write", "nvshmemx_int_iput_on_stream"),
+        ("hosts", "read-after-write", "nvshmem_putmem"),
+        ("fetched", "write-after-read", "nvshmem_getmem"),
+        ("begun", "write-after-read", "nvshmem_putmem_nbi"),
+        ("met", "write-after-read", "nvshmem_putmem_nbi"),
+        ("begun_get", "read-after-write", "nvshmem_double_get_nbi"),
+        ("meets", "read-after-write", "cuMemsetD8Async"),
         ("nowhere", "read-after-write", "nvshmemx_putmem_nbi_on_stream"),
     ] {
         let report = build::scratch(&format!("nvshmem-{case}")).join("report.json");
@@ -124,6 +138,37 @@ fn puts_and_gets_of_nvshmem_are_ops_of_their_streams() {
         let ended = end(streamsan(["--"]).arg(&program).arg(case).arg("ordered"));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{case}: {}", ended.err);
         assert!(ended.err.contains("SUMMARY: 0 findings"), "{case}: {}", ended.err);
+    }
+}
+
+/// What the host begins is not over behind a fence, and words between those that are put are left
+/// alone.
+#[test]
+fn fences_of_nvshmem_end_nothing_and_steps_leave_out_what_is_between() {
+    let program = user("nvshmem.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
+    let ended = end(streamsan(["--"]).arg(&program).arg("fenced"));
+    assert_eq!(ended.code(), Some(66), "{}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{}", ended.err);
+    let ended = end(streamsan(["--"]).arg(&program).arg("between"));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
+}
+
+/// Two elements in two processes: barriers on their streams order them, and barriers of the hosts
+/// do for what the hosts have seen.
+#[test]
+fn barriers_of_nvshmem_order_its_elements() {
+    let program = user("nvshmem_elements.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
+    for how in ["all", "team", "sync", "second", "host"] {
+        let ended = end(streamsan(["--pedantic", "--"]).arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("0 calls not modelled"), "{how}: {}", ended.err);
+    }
+    for how in ["nothing", "early", "late", "unseen"] {
+        let ended = end(streamsan(["--"]).arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{how}: {}", ended.err);
     }
 }
 

@@ -46,6 +46,20 @@ __global__ void produce_by_blocks(int *results, unsigned *word, unsigned *arrive
     if (before + 1 == gridDim.x) release(word, 1);
 }
 
+// The value comes behind the first half of the results. The second half replaces that, when another value has come.
+__global__ void produce_when_told(int *results, unsigned *word, unsigned *told) {
+    results[threadIdx.x] = threadIdx.x + 7;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        release(word, 1);
+        unsigned value;
+        do asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(told) : "memory");
+        while (value == 0);
+    }
+    __syncthreads();
+    results[threadIdx.x] = threadIdx.x + 8;
+}
+
 __global__ void consume(const int *results, int *out) { out[threadIdx.x] = results[threadIdx.x] * 2; }
 __global__ void store(unsigned *word) { release(word, 2); }
 
@@ -60,6 +74,7 @@ int main(int, char **args) {
     std::string form = args[1];
     auto has = [&](const char *what) { return form.find(what) != std::string::npos; };
     auto wait = entry<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWaitValue32");
+    auto write = entry<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWriteValue32");
     cudaStream_t a, b, c;
     CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
@@ -74,7 +89,9 @@ int main(int, char **args) {
     CHECK(cudaMemset(results, 0, n * sizeof(int)));
     CHECK(cudaDeviceSynchronize());
 
-    if (has("blocks")) produce_by_blocks<<<4, n / 4, 0, a>>>(results, word, word + 32, has("last"));
+    unsigned *told = word + 16;
+    if (has("told")) produce_when_told<<<1, n, 0, a>>>(results, word, told);
+    else if (has("blocks")) produce_by_blocks<<<4, n / 4, 0, a>>>(results, word, word + 32, has("last"));
     else produce<<<1, n, 0, a>>>(results, word, has("early"), has("half"));
     cudaEvent_t event;
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -82,12 +99,17 @@ int main(int, char **args) {
         CHECK(cudaEventRecord(event, a));
         CHECK(cudaStreamWaitEvent(b, event, 0));
     }
+    // Nobody has read the first results yet: a third stream does not wait.
+    if (has("told unread")) CHECK(write(c, (CUdeviceptr)told, 1, 0));
     // What the stream waits for comes behind the kernel, or from another stream, or later.
     if (has("next")) store<<<1, 1, 0, a>>>(word);
     CHECK(wait(b, (CUdeviceptr)word, has("later") || has("next") ? 2 : 1, CU_STREAM_WAIT_VALUE_GEQ));
     if (has("copied")) CHECK(cudaMemcpyAsync(out, results, n * sizeof(int), cudaMemcpyDeviceToDevice, b));
     else if (has("front")) consume<<<1, n / 2, 0, b>>>(results, out);
     else consume<<<1, n, 0, b>>>(results, out);
+    // The kernel goes on when they have been read; the host may have seen that before.
+    if (has("seen")) CHECK(cudaStreamSynchronize(b));
+    if (has("told read")) CHECK(write(b, (CUdeviceptr)told, 1, 0));
     if (has("later")) store<<<1, 1, 0, a>>>(word);
     CHECK(cudaStreamSynchronize(b));
     CHECK(cudaDeviceSynchronize());

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use trace::Epoch;
 
 use crate::ipc::flags::{KernelWaits, PadWord, WordValues};
+use crate::ipc::meetings::{self, Meetings};
 use crate::ipc::participant::site_key;
 use crate::ipc::signals::Signals;
 use crate::ipc::visibility::{CrossProcessOrder, Edge, Finished, PeerView, global, local, member_of};
@@ -68,6 +69,18 @@ pub(crate) enum Message {
     End,
 }
 
+impl Message {
+    /// Whether it tells others of something that is over, by which they may be ordered.
+    fn tells(&self) -> bool {
+        match self {
+            Message::Record { key, .. } => !meetings::is_of(key),
+            Message::Host { .. } | Message::HostWaited { .. } | Message::WritesValue { .. } => true,
+            Message::Signals(signals) => matches!(signals, Signals::Sets { .. }),
+            _ => false,
+        }
+    }
+}
+
 /// The description that a process leaves when it has ended.
 #[derive(Default)]
 pub struct PeerProcess {
@@ -89,6 +102,8 @@ pub struct PeerProcess {
 pub(super) struct Peer {
     /// What it has sent: when, what, and whether that came too late.
     pub(super) queue: VecDeque<(u64, Message, bool)>,
+    /// When those of them were sent that tell others of something.
+    telling: VecDeque<u64>,
     reached: u64,
     ended: bool,
     pub(super) process: Option<PeerProcess>,
@@ -147,6 +162,8 @@ pub(crate) struct Exchange {
     keys: FxHashMap<Arc<[u8]>, (usize, u64)>,
     pub(super) objects: Vec<Object>,
     events: FxHashMap<Arc<[u8]>, Records>,
+    /// Processes that come together.
+    pub(super) meetings: Meetings,
     pub(super) order: CrossProcessOrder,
     /// Signals were missed, so those that follow can not be counted.
     pub(super) signals_missed: bool,
@@ -163,6 +180,7 @@ impl Exchange {
             keys: FxHashMap::default(),
             objects: Vec::new(),
             events: FxHashMap::default(),
+            meetings: Meetings::default(),
             order: CrossProcessOrder::default(),
             signals_missed: false,
             found: Vec::new(),
@@ -177,6 +195,9 @@ impl Exchange {
     pub(crate) fn send(&mut self, member: u32, time: u64, message: Message) {
         let is_late = time < self.merged;
         let peer = &mut self.peers[member as usize];
+        if message.tells() {
+            peer.telling.push_back(time);
+        }
         peer.queue.push_back((time, message, is_late));
         peer.reached = peer.reached.max(time.saturating_sub(1));
         self.queued += 1;
@@ -214,6 +235,9 @@ impl Exchange {
         while let Some(member) = self.next(upto) {
             let Some((time, message, is_late)) = self.peers[member].queue.pop_front() else { break };
             self.queued -= 1;
+            if message.tells() {
+                self.peers[member].telling.pop_front();
+            }
             self.merged = self.merged.max(time);
             self.take(member as u32, time, message, is_late);
         }
@@ -224,11 +248,22 @@ impl Exchange {
         self.order.sweep(|| objects.iter().flat_map(|o| o.map.iter().map(|a| a.epoch)).collect::<FxHashSet<_>>());
     }
 
-    /// The process whose message is the next one: the earliest of those that wait for no signal.
+    /// The process whose message is the next one: the earliest of those that wait for no signal and
+    /// no other process.
     fn next(&self, upto: u64) -> Option<usize> {
         let first = |(i, p): (usize, &Peer)| p.queue.front().map(|(time, ..)| (*time, i));
         let first = self.peers.iter().enumerate().filter_map(first).filter(|(time, _)| *time <= upto);
         let free = first.clone().filter(|(_, member)| !self.is_blocked(*member)).min();
+        // What is held back behind a meeting may be news by which others are ordered: then it goes
+        // on, and with whom it has met stays unknown.
+        let telling = |(_, member): (u64, usize)| Some((*self.peers[member].telling.front()?, member));
+        let held = first.clone().filter(|(_, member)| self.is_meeting(*member) && self.is_blocked(*member));
+        let due = held.filter_map(telling).filter(|(time, _)| *time <= upto).min();
+        if let Some((time, member)) = due
+            && free.is_none_or(|(next, _)| time <= next)
+        {
+            return Some(member);
+        }
         // A signal that never comes holds nothing back for good.
         let is_last = upto == u64::MAX || self.queued > MOST_HELD;
         free.or_else(|| first.min().filter(|_| is_last)).map(|(_, member)| member)
@@ -244,6 +279,14 @@ impl Exchange {
                 self.access(member, time, root, access, (clock.as_ref(), &awaits));
             }
             Message::Gone { root } => self.gone(member, root),
+            Message::Record { key, clock } if meetings::is_of(&key) => self.meetings.arrives(key, member, clock),
+            Message::Wait { key, epoch } if meetings::is_of(&key) => {
+                match self.meetings.goes_on(&key, member) {
+                    Some(from) => self.order.link(Edge { from, to: member, epoch }),
+                    // Whoever did not come, or is not known, may order anything.
+                    None => self.peers[member as usize].waits.note(epoch, true),
+                }
+            }
             Message::Record { key, clock } => {
                 let records = self.events.entry(key).or_default();
                 records.push_back((time, member, clock));
@@ -412,8 +455,7 @@ impl Exchange {
     fn add(&mut self, mut race: Race, object: usize, owner: Option<(u32, AllocationId)>, by_flag: bool) {
         let (p, a) = (member_of(&race.previous), member_of(&race.access));
         if by_flag {
-            race.confidence = Confidence::Possible;
-            race.weakness.get_or_insert(Weakness::Flag);
+            race.demote(race.weakness.unwrap_or(Weakness::Flag));
         }
         let key = |f: &Found| {
             (

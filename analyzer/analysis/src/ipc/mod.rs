@@ -8,7 +8,8 @@
 //! The files in the order of use: `participant` is a process's end of the channel, `exchange`
 //! collects and compares the messages of all processes, `visibility` is the order between
 //! processes, `flags` what waits for flags in memory, `signals` whose messages wait for those of
-//! others, `describe` makes findings of pairs, and `advice` has their words.
+//! others, `meetings` which processes come together, `describe` makes findings of pairs, and
+//! `advice` has their words.
 //! `participant` and `exchange` know each other: one sends into the other, and a finding asks for
 //! the call sites that the participant has named.
 //!
@@ -23,7 +24,7 @@
 //!
 //! # Which order
 //!
-//! An access `a` of process P comes before an access `b` of process Q in three ways:
+//! An access `a` of process P comes before an access `b` of process Q in four ways:
 //!
 //! - *By the host.* Some host thread, of any process, had seen `a` finish when `b` was submitted.
 //!   Messages between processes (pipes, sockets, MPI) are not seen, so any of them may have carried
@@ -35,10 +36,12 @@
 //!   process had made before it.
 //! - *By a value* in the shared memory: a stream of Q waits for one (`cuStreamWaitValue`) that a
 //!   stream of P writes behind `a`.
+//! - *By a meeting* ([`trace::MEETING_KEY`]): a stream of Q goes on behind a barrier of NVSHMEM to
+//!   which a stream of P had come behind `a`.
 //!
-//! So a pair is reported when no event and no value orders the two, and when the later one was
-//! submitted while no host could know that the earlier one had finished. Neither a message nor luck
-//! can have ordered such a pair.
+//! So a pair is reported when no event, value nor meeting orders the two, and when the later one
+//! was submitted while no host could know that the earlier one had finished. Neither a message nor
+//! luck can have ordered such a pair.
 //!
 //! One thing more could: a kernel of Q that polls a flag in memory, before `b` or at its place in
 //! the same kernel (the all-reduce of a serving engine). What is behind such a kernel is `possible`
@@ -53,13 +56,15 @@
 //! Each process is analysed by a thread of its own, at its own pace. Their messages are kept until
 //! all of them have passed the message's time. An idle process has passed the time at which its
 //! ring was last found empty. Recorded traces are compared when all of them have been read. A
-//! process that waits for a signal of another one is taken further when that signal is known.
+//! process that waits for a signal of another one is taken further when that signal is known, and
+//! so is one that waits in a meeting.
 
 pub(crate) mod advice;
 mod describe;
 pub(crate) mod exchange;
 pub(crate) mod export;
 pub(crate) mod flags;
+mod meetings;
 pub(crate) mod participant;
 mod signals;
 pub(crate) mod visibility;

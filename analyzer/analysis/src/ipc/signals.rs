@@ -21,6 +21,7 @@ use rustc_hash::FxHashSet;
 
 use super::exchange::{Exchange, Message};
 use super::flags::PadWord;
+use super::meetings;
 use super::visibility::{Edge, Finished};
 use detect::memory::AllocationId;
 use trace::Epoch;
@@ -48,6 +49,9 @@ impl Exchange {
     pub(super) fn is_blocked(&self, member: usize) -> bool {
         let peer = &self.peers[member];
         match peer.queue.front() {
+            Some((_, Message::Wait { key, .. }, _)) if meetings::is_of(key) => {
+                self.meetings.is_awaited(key, member as u32)
+            }
             Some((_, Message::Signals(Signals::Awaits { words, .. }), _)) => {
                 let known = self.words(member as u32, words).unwrap_or_default();
                 let has_signal = |(object, at, is_own): &Word| {
@@ -61,6 +65,12 @@ impl Exchange {
             }
             _ => false,
         }
+    }
+
+    /// Whether the next message of a process is a wait in a meeting.
+    pub(super) fn is_meeting(&self, member: usize) -> bool {
+        let next = self.peers[member].queue.front();
+        matches!(next, Some((_, Message::Wait { key, .. }, _)) if meetings::is_of(key))
     }
 
     /// Takes a step of a kernel in.

@@ -76,17 +76,20 @@ pub(super) fn host_access(state: &mut ProcessState, op: &Op<'_>, origin: &Origin
     };
     // Certain even where it is not known which bytes were written: some of them were.
     let Some(race) = Race::judge(&watch.work, &access, false) else { return };
-    let race = Race { confidence: Confidence::Certain, ..race };
+    let mut race = Race { confidence: Confidence::Certain, ..race };
     // Of a change it is not known when it was: as early as the watch began, maybe.
     let awaits = watch.awaits.filter(|weakness| {
         !in_the_act || *weakness == Weakness::OpenWait || state.watches.awaits_graph(watch.work.epoch, &state.ordering)
     });
-    let judged = match in_the_act {
-        _ if awaits.is_some() => Some(Race { confidence: Confidence::Possible, weakness: awaits, ..race }),
-        true => {
+    let judged = match (awaits, in_the_act) {
+        (Some(weakness), _) => {
+            race.demote(weakness);
+            Some(race)
+        }
+        (None, true) => {
             state.touches.behind_function(&state.ordering, state.options.judging.host_threads, race, HostFuncId::NONE)
         }
-        false => Some(race),
+        (None, false) => Some(race),
     };
     state.races.extend(judged);
 }

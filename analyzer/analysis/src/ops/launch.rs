@@ -7,6 +7,7 @@
 //! stand in for measured ones when the prediction is not exact. Does not evaluate kernels
 //! ([`detect::launch_memory::evaluator`]) and does not compare accesses ([`detect::accesses`]).
 
+use crate::process::early_values::heard;
 use crate::process::facts::ProcessFacts;
 use crate::process::op_context::OpContext;
 use crate::process::state::{FlagWait, ProcessState};
@@ -183,9 +184,13 @@ pub(super) fn launch(
         let mut known = measured::effects(&runs);
         measured::attribute(&mut known, &predicted, &state.memory);
         let order = order.filter(|_| !recalled);
-        let hears = |e: &Effect| matches!(e.kind, AccessKind::Atomic | AccessKind::AtomicRead);
-        if order.is_some() && signals && !mute && node.is_none() && !known.effects.iter().any(hears) {
-            state.early_values.note(context.epoch);
+        if order.is_some()
+            && signals
+            && !mute
+            && node.is_none()
+            && let Some(heard) = heard(&known.effects)
+        {
+            state.early_values.note(context.epoch, heard);
         }
         locks::mark(&predicted, order.is_some(), image, &mut state.memory, &mut known.effects);
         if let Some(order) = order {

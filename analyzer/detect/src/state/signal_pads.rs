@@ -29,10 +29,9 @@ pub struct PadUse {
 pub struct SignalPads(VecDeque<((u64, u64), PadUse)>);
 
 impl SignalPads {
-    /// Whether a kernel is one of PyTorch's that signal through pads: its namespace is
-    /// `c10d::symmetric_memory`, or its source file is part of its name.
+    /// Whether a kernel is one of PyTorch's that signal through pads.
     pub fn is_user(def: &KernelDef) -> bool {
-        ["c10d16symmetric_memory", "CUDASymmetricMemory"].iter().any(|part| def.name.contains(part))
+        trace::OF_SIGNAL_PADS.iter().any(|part| def.name.contains(part))
     }
 
     /// A launch updates words atomically, the first and the end of which are given. Answers another

@@ -40,10 +40,6 @@ const CLASSES: usize = 1 << 16;
 /// and to interpret it takes a hundred times as long as what they compute.
 pub(super) const STAND_IN: &[u8] = b"streamsan_";
 
-/// Parts of the names of kernels that use PyTorch's signal pads: their namespace and their file,
-/// `c10d::symmetric_memory` and `CUDASymmetricMemoryOps.cu`.
-const OF_SIGNAL_PADS: [&[u8]; 2] = [b"c10d16symmetric_memory", b"CUDASymmetricMemory"];
-
 /// What it is worth to measure a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Worth {
@@ -89,7 +85,7 @@ impl Budget {
         if name.starts_with(STAND_IN) && !asked {
             return None;
         }
-        if OF_SIGNAL_PADS.iter().any(|part| name.windows(part.len()).any(|at| at == *part)) {
+        if trace::OF_SIGNAL_PADS.iter().any(|part| name.windows(part.len()).any(|at| at == part.as_bytes())) {
             return Some(Worth::Signals);
         }
         let mut seen = self.seen.lock().ok()?;

@@ -1,27 +1,29 @@
-//! NVSHMEM's puts, gets, signals and collectives on streams (`nvshmemx_api.h`), each an op of the
-//! stream that it is given. The collectives are in `collectives`.
+//! NVSHMEM's host functions (`nvshmem_api.h`, `nvshmemx_api.h` and their collectives, version 3.8).
 //!
-//! Owns the exports of these functions. A put writes memory of another processing element, and a
-//! get reads it: `nvshmem_ptr` says where this process has that memory, and if other processes have
-//! it too, the access is compared with theirs. A signal is a value that a stream writes there, and
-//! `signal_wait_until` a wait for one. CUDA calls that NVSHMEM makes inside are its transport.
-//! Memory that this process has no address of is counted as not modelled, and so are signals that
-//! are added and waits whose comparison streams do not have. Calls that do not block (`nbi`) count
-//! as over in stream order, though NVSHMEM promises that only behind `quiet`: that may hide a race
-//! and invents none.
+//! Owns what they do, by kinds: puts, gets and signals on streams ([`on_stream`]), collectives on
+//! streams ([`collectives`]), barriers ([`meetings`]), and puts and gets that the host makes
+//! ([`by_host`]). [`exports`] has the macro that makes their exports. A put writes memory of
+//! another processing element, and a get reads it: `nvshmem_ptr` says where this process has that
+//! memory, and if other processes have it too, the access is compared with theirs. CUDA calls that
+//! NVSHMEM makes inside are its transport. Memory that this process has no address of is counted as
+//! not modelled.
 //!
-//! Barriers, `quiet` and puts and gets of types other than bytes are not here. They are seen as the
-//! kernels and copies that they make; what is behind a kernel of a barrier is possible only.
+//! Collectives and atomics that block the host are not here. They are seen as the kernels that they
+//! make.
 
+pub mod by_host;
 pub mod collectives;
+mod exports;
+pub mod meetings;
+pub mod on_stream;
 
 use std::ffi::{CStr, c_int, c_void};
 
 use cuda_sys::{CUstream, FnId};
 use trace::{Op, Region, Space, StreamId, WaitCompare};
 
+use self::exports::export;
 use crate::ids::streams::working_stream;
-use crate::log::call_names::library_call;
 use crate::observe::{Phase, observe};
 use crate::real::library::LibraryFunction;
 use crate::runtime::lifecycle;
@@ -29,14 +31,10 @@ use crate::runtime::thread_state::{inside_transport, set_inside_transport};
 
 const SONAME: &CStr = c"libnvshmem_host.so.3";
 
-/// `NVSHMEM_SIGNAL_SET`.
-const SET: c_int = 9;
-/// `NVSHMEM_CMP_EQ`.
-const EQUAL: c_int = 0;
-/// `NVSHMEM_CMP_GT`.
-const GREATER: c_int = 2;
-/// `NVSHMEM_CMP_GE`.
-const AT_LEAST: c_int = 5;
+/// Memory that NVSHMEM only reads.
+type Source<T> = *const T;
+/// Memory that it writes.
+type Dest<T> = *mut T;
 
 static PTR: LibraryFunction = LibraryFunction::new(SONAME, c"nvshmem_ptr");
 
@@ -49,6 +47,53 @@ fn mapped(symmetric: *const c_void, pe: c_int) -> u64 {
     unsafe { std::mem::transmute::<usize, Ptr>(real)(symmetric, pe) as u64 }
 }
 
+/// What NVSHMEM answers about a team; `None`: the team does not exist.
+fn of_team(function: &LibraryFunction, team: i32) -> Option<usize> {
+    type Ask = unsafe extern "C" fn(i32) -> c_int;
+    let real = function.find(0)?;
+    // SAFETY: NVSHMEM's signature; the team was given with the call that is observed.
+    usize::try_from(unsafe { std::mem::transmute::<usize, Ask>(real)(team) }).ok()
+}
+
+fn elements_of(team: i32) -> Option<usize> {
+    static SIZE: LibraryFunction = LibraryFunction::new(SONAME, c"nvshmem_team_n_pes");
+    of_team(&SIZE, team)
+}
+
+fn own_place_in(team: i32) -> Option<usize> {
+    static PLACE: LibraryFunction = LibraryFunction::new(SONAME, c"nvshmem_team_my_pe");
+    of_team(&PLACE, team)
+}
+
+/// Elements of one type that a call moves.
+#[derive(Clone, Copy)]
+struct Elements {
+    size: usize,
+    count: usize,
+    /// From one element to the next, of the destination and of the source: in elements.
+    strides: (isize, isize),
+}
+
+impl Elements {
+    fn of<T>(count: usize) -> Self {
+        Self { size: size_of::<T>(), count, strides: (1, 1) }
+    }
+
+    fn apart<T>(count: usize, dest: isize, source: isize) -> Self {
+        Self { size: size_of::<T>(), count, strides: (dest, source) }
+    }
+
+    /// The bytes from this address on. `None`: they are not described.
+    fn region(&self, at: u64, stride: isize) -> Option<Region> {
+        let bytes = self.size.checked_mul(self.count)?;
+        if stride == 1 || self.count <= 1 {
+            return Some(Region::linear(at, bytes as u64));
+        }
+        let pitch = usize::try_from(stride).ok().filter(|stride| *stride > 0)?.checked_mul(self.size)?;
+        Some(Region::pitched(at, self.size as u64, u32::try_from(self.count).ok()?, pitch as u64))
+    }
+}
+
 /// What a call does, in this order.
 #[derive(Default)]
 struct Effects {
@@ -56,149 +101,119 @@ struct Effects {
     writes: Region,
     /// The address and the value of a signal.
     signal: Option<(u64, u64)>,
-    waits: Option<(u64, u64, WaitCompare)>,
+    /// The words that it waits for: address, value, bytes.
+    waits: Vec<(u64, u64, u8)>,
+    compare: Option<WaitCompare>,
     /// Something that is not described by these.
     in_part: bool,
 }
 
+/// Bytes of this processing element.
+fn own(effects: &mut Effects, at: u64, elements: Elements, stride: isize) -> Region {
+    let region = elements.region(at, stride);
+    effects.in_part |= region.is_none();
+    region.unwrap_or_default()
+}
+
 /// Bytes of a processing element, as this process has them.
-fn remote(effects: &mut Effects, symmetric: *const c_void, bytes: usize, pe: c_int) -> Region {
-    let at = mapped(symmetric, pe);
-    effects.in_part |= at == 0 && bytes > 0;
-    Region::linear(at, if at == 0 { 0 } else { bytes as u64 })
+fn remote(effects: &mut Effects, symmetric: u64, elements: Elements, stride: isize, pe: c_int) -> Region {
+    let at = mapped(symmetric as *const c_void, pe);
+    effects.in_part |= at == 0 && elements.count > 0;
+    if at == 0 { Region::default() } else { own(effects, at, elements, stride) }
 }
 
-fn put(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int) -> Effects {
-    let mut effects = Effects { reads: Region::linear(source as u64, bytes as u64), ..Effects::default() };
-    effects.writes = remote(&mut effects, dest, bytes, pe);
+fn put<T>(dest: Dest<T>, source: Source<T>, elements: Elements, pe: c_int) -> Effects {
+    let mut effects = Effects::default();
+    effects.reads = own(&mut effects, source as u64, elements, elements.strides.1);
+    effects.writes = remote(&mut effects, dest as u64, elements, elements.strides.0, pe);
     effects
 }
 
-fn get(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int) -> Effects {
-    let mut effects = Effects { writes: Region::linear(dest as u64, bytes as u64), ..Effects::default() };
-    effects.reads = remote(&mut effects, source, bytes, pe);
+fn get<T>(dest: Dest<T>, source: Source<T>, elements: Elements, pe: c_int) -> Effects {
+    let mut effects = Effects::default();
+    effects.writes = own(&mut effects, dest as u64, elements, elements.strides.0);
+    effects.reads = remote(&mut effects, source as u64, elements, elements.strides.1, pe);
     effects
 }
 
-/// The same, and a signal behind it.
-fn signalled(mut effects: Effects, signal: *mut u64, value: u64, op: c_int, pe: c_int) -> Effects {
-    let at = mapped(signal.cast(), pe);
-    if op == SET && at != 0 {
-        effects.signal = Some((at, value));
-    } else {
-        effects.in_part = true;
-    }
+/// A value that the call brings itself.
+fn put_one<T>(dest: Dest<T>, pe: c_int) -> Effects {
+    let mut effects = Effects::default();
+    effects.writes = remote(&mut effects, dest as u64, Elements::of::<T>(1), 1, pe);
     effects
 }
 
-fn waited(signal: *mut u64, compare: c_int, value: u64) -> Effects {
-    let compare = match compare {
-        EQUAL => Some((value, WaitCompare::Equal)),
-        AT_LEAST => Some((value, WaitCompare::GreaterEqual)),
-        GREATER => value.checked_add(1).map(|next| (next, WaitCompare::GreaterEqual)),
-        _ => None,
-    };
-    let waits = compare.map(|(value, compare)| (signal as u64, value, compare));
-    Effects { in_part: waits.is_none(), waits, ..Effects::default() }
+/// A value that the call answers.
+fn get_one<T>(source: Source<T>, pe: c_int) -> Effects {
+    let mut effects = Effects::default();
+    effects.reads = remote(&mut effects, source as u64, Elements::of::<T>(1), 1, pe);
+    effects
 }
 
-/// Runs the real call and logs what it does.
-fn around(id: FnId, stream: CUstream, real: impl FnOnce(), effects: impl FnOnce() -> Effects) {
+/// Asks NVSHMEM something, as a part of its own work.
+fn asking<R>(ask: impl FnOnce() -> R) -> R {
+    let outer = inside_transport();
+    set_inside_transport(true);
+    let answer = ask();
+    set_inside_transport(outer);
+    answer
+}
+
+/// Runs the real call, whose own calls of CUDA are its transport, and logs what it does.
+fn around<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl FnOnce() -> Effects) -> R {
     if !lifecycle::is_running() || inside_transport() {
         return real();
     }
-    set_inside_transport(true);
-    real();
-    let effects = effects();
-    set_inside_transport(false);
+    let (answer, effects) = asking(|| (real(), effects()));
     log(id, stream, &effects);
+    answer
+}
+
+/// Logs what a call does, and runs the real one, whose kernels are seen beside that.
+fn ahead_of<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl FnOnce() -> Effects) -> R {
+    if lifecycle::is_running() && !inside_transport() {
+        log(id, stream, &effects());
+    }
+    real()
+}
+
+/// The null stream is the legacy one, as for every library that takes a stream by value.
+fn handle_of(stream: CUstream) -> CUstream {
+    if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream }
 }
 
 /// Logs what a call does.
 fn log(id: FnId, stream: CUstream, effects: &Effects) {
-    // The null stream is the legacy one, as for every library that takes a stream by value.
-    let handle = if stream.0.is_null() { CUstream(std::ptr::without_provenance_mut(1)) } else { stream };
     observe(id, 0, Phase::Before, |cx| {
         if effects.in_part {
             cx.not_modelled();
         }
-        let Some(stream) = working_stream(cx, handle) else { return };
-        for op in effects.ops(stream).into_iter().flatten() {
+        let Some(stream) = working_stream(cx, handle_of(stream)) else { return };
+        effects.ops(stream, |op| {
             cx.log(&op);
-        }
+        });
     });
 }
 
 impl Effects {
-    fn ops(&self, stream: StreamId) -> [Option<Op<'static>>; 3] {
-        let Self { reads, writes, signal, waits, .. } = *self;
-        let copies = !reads.is_empty() || !writes.is_empty();
-        let copy = Op::Copy {
-            stream,
-            dst: writes,
-            src: reads,
-            dst_space: Space::Device,
-            src_space: Space::Device,
-            asynchronous: true,
-            batch: 0,
-        };
-        let signal = signal.map(|(address, value)| Op::WriteValue { stream, address, value, width: 8, barrier: true });
-        let waits = waits.map(|(address, value, compare)| Op::WaitValue { stream, address, value, width: 8, compare });
-        [copies.then_some(copy), signal, waits]
-    }
-}
-
-macro_rules! on_stream {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) => $effects:expr;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for NVSHMEM's function.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[allow(clippy::too_many_arguments, reason = "NVSHMEM's signature")]
-        pub unsafe extern "C" fn $name($($arg: $ty,)* stream: CUstream) {
-            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => c"",
-            };
-            static REAL: LibraryFunction = LibraryFunction::new(SONAME, NAME);
-            type Real = unsafe extern "C" fn($($ty,)* CUstream);
-            const ID: FnId = library_call(stringify!($name));
-            // Without NVSHMEM behind us, which cannot be, there is nothing to do.
-            let Some(real) = REAL.find($name as *const () as usize) else { return };
-            // SAFETY: NVSHMEM's function of this name has had this signature since it exists.
-            let real: Real = unsafe { std::mem::transmute::<usize, Real>(real) };
-            // SAFETY: arguments are passed on as they came.
-            around(ID, stream, || unsafe { real($($arg,)* stream) }, || $effects);
+    fn ops(&self, stream: StreamId, mut log: impl FnMut(Op<'static>)) {
+        if !self.reads.is_empty() || !self.writes.is_empty() {
+            log(Op::Copy {
+                stream,
+                dst: self.writes,
+                src: self.reads,
+                dst_space: Space::Device,
+                src_space: Space::Device,
+                asynchronous: true,
+                batch: 0,
+            });
         }
-    )*};
-}
-
-on_stream! {
-    /// `nvshmemx_putmem_on_stream`.
-    nvshmemx_putmem_on_stream(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int)
-        => put(dest, source, bytes, pe);
-    /// `nvshmemx_putmem_nbi_on_stream`.
-    nvshmemx_putmem_nbi_on_stream(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int)
-        => put(dest, source, bytes, pe);
-    /// `nvshmemx_getmem_on_stream`.
-    nvshmemx_getmem_on_stream(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int)
-        => get(dest, source, bytes, pe);
-    /// `nvshmemx_getmem_nbi_on_stream`.
-    nvshmemx_getmem_nbi_on_stream(dest: *mut c_void, source: *const c_void, bytes: usize, pe: c_int)
-        => get(dest, source, bytes, pe);
-    /// `nvshmemx_putmem_signal_on_stream`.
-    nvshmemx_putmem_signal_on_stream(
-        dest: *mut c_void, source: *const c_void, bytes: usize, signal: *mut u64, value: u64, op: c_int, pe: c_int
-    ) => signalled(put(dest, source, bytes, pe), signal, value, op, pe);
-    /// `nvshmemx_putmem_signal_nbi_on_stream`.
-    nvshmemx_putmem_signal_nbi_on_stream(
-        dest: *mut c_void, source: *const c_void, bytes: usize, signal: *mut u64, value: u64, op: c_int, pe: c_int
-    ) => signalled(put(dest, source, bytes, pe), signal, value, op, pe);
-    /// `nvshmemx_signal_op_on_stream`.
-    nvshmemx_signal_op_on_stream(signal: *mut u64, value: u64, op: c_int, pe: c_int)
-        => signalled(Effects::default(), signal, value, op, pe);
-    /// `nvshmemx_signal_wait_until_on_stream`.
-    nvshmemx_signal_wait_until_on_stream(signal: *mut u64, compare: c_int, value: u64)
-        => waited(signal, compare, value);
+        if let Some((address, value)) = self.signal {
+            log(Op::WriteValue { stream, address, value, width: 8, barrier: true });
+        }
+        for &(address, value, width) in &self.waits {
+            let Some(compare) = self.compare else { continue };
+            log(Op::WaitValue { stream, address, value, width, compare });
+        }
+    }
 }

@@ -11,25 +11,44 @@ use super::leftovers::OF_DEVICES;
 use super::{Allocations, Home};
 use crate::memory::access::{Access, Cause};
 use crate::memory::extent::{Extent, Meet};
+use crate::memory::roots::Root;
+use std::ops::Range;
 use trace::Epoch;
 
-/// The launch that stored a word, if it is the only one and nothing else can have. `is_past`:
-/// whether an op of this epoch is over, or comes before that launch.
-pub fn sole_writer(
-    memory: &Allocations,
-    (address, width): (u64, u8),
-    is_past: impl Fn(Epoch) -> bool,
-) -> Option<Epoch> {
+/// A word of memory that only this process's CUDA calls write: its root, and the bytes.
+fn word_of(memory: &Allocations, (address, width): (u64, u8)) -> Option<(&Root, Range<u64>)> {
     let place = memory.locate(address)?;
     let Home::Root(start) = place.home else { return None };
     let root = memory.roots.get(start).filter(|root| !root.shared)?;
     let kind = memory.infos.get(&root.id).and_then(|info| info.kind);
-    if !kind.is_some_and(|kind| OF_DEVICES.contains(&kind)) || memory.strays.any_since(0, [place.allocation, root.id]) {
-        return None;
+    let is_seen =
+        kind.is_some_and(|kind| OF_DEVICES.contains(&kind)) && !memory.strays.any_since(0, [place.allocation, root.id]);
+    is_seen.then_some((root, place.address..place.address.saturating_add(width.into())))
+}
+
+/// All that is known to have written a word, and how. `None`: something unseen may have.
+pub fn writers(memory: &Allocations, word: (u64, u8)) -> Option<Vec<(Epoch, Cause)>> {
+    let (root, bytes) = word_of(memory, word)?;
+    let mut found = Vec::new();
+    for at in bytes {
+        let byte = Extent::exact(at, at.saturating_add(1));
+        root.map.each_at(at, &mut |access| {
+            let by = (access.epoch, access.site.cause);
+            if access.kind.writes() && access.extent.meet(&byte) != Meet::No && !found.contains(&by) {
+                found.push(by);
+            }
+        });
     }
+    Some(found)
+}
+
+/// The launch that stored a word, if it is the only one and nothing else can have. `is_past`:
+/// whether an op of this epoch is over, or comes before that launch.
+pub fn sole_writer(memory: &Allocations, word: (u64, u8), is_past: impl Fn(Epoch) -> bool) -> Option<Epoch> {
+    let (root, bytes) = word_of(memory, word)?;
     let mut found: Option<Epoch> = None;
     let mut is_one = true;
-    for at in place.address..place.address.saturating_add(width.into()) {
+    for at in bytes {
         let byte = Extent::exact(at, at.saturating_add(1));
         root.map.each_at(at, &mut |access| {
             if !access.kind.writes() || access.extent.meet(&byte) == Meet::No || is_past(access.epoch) {

@@ -30,7 +30,7 @@ mod openness;
 mod sharing;
 mod variables;
 
-pub use early_values::{sole_writer, untold_pairs};
+pub use early_values::{sole_writer, untold_pairs, writers};
 pub use lookup::{Home, Location};
 pub use openness::{flags_in, may_be_flag, speaks_openly};
 

@@ -1,0 +1,134 @@
+//! Processes that come together on streams: barriers of NVSHMEM (`nvshmemx_barrier_all_on_stream`),
+//! whose rule is OpenSHMEM 1.5's ("Collective Routines"): nobody goes on before all have come.
+
+use crate::ipc::{N, RAW, Run, Y, two};
+use crate::support::*;
+use trace::*;
+
+/// The events by which processes come, as each of them numbers them.
+const EVENTS: [EventId; 3] = [EventId(60), EventId(61), EventId(62)];
+
+fn streams(process: usize) -> (StreamId, u64) {
+    if process == 0 { (A, X) } else { (B, Y) }
+}
+
+/// The events get their names. `of`: by which two elements of one program are told from others.
+fn knows(run: &mut Run, process: usize, of: &[u8]) {
+    for (element, event) in EVENTS.into_iter().enumerate() {
+        let key = [MEETING_KEY, of, &[element as u8]].concat();
+        run.at(process)
+            .does("nvshmemx_barrier_all_on_stream", Op::EventCreate { event, context: CONTEXT, flags: 2, handle: 0 });
+        run.at(process).does("nvshmemx_barrier_all_on_stream", Op::SharedEvent { event, key: &key });
+    }
+}
+
+/// An element of so many comes, and waits for the others.
+fn comes(run: &mut Run, process: usize, element: usize, count: usize) {
+    let (stream, _) = streams(process);
+    run.at(process).record(EVENTS[element], stream);
+    for other in (0..count).filter(|other| *other != element) {
+        run.at(process).wait(stream, EVENTS[other]);
+    }
+}
+
+fn writes_there(run: &mut Run) {
+    run.at(0).go(A, X, &[writes(0, Shape::Exact(64, N))]);
+}
+
+fn reads_there(run: &mut Run) {
+    run.at(1).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
+}
+
+fn met(live: bool) -> Run {
+    let mut run = two(live);
+    knows(&mut run, 0, b"one");
+    knows(&mut run, 1, b"one");
+    run
+}
+
+/// The write comes before the meeting and the read behind it, whichever process comes first.
+#[test]
+fn what_is_behind_a_meeting_comes_after_what_was_before_it() {
+    for live in [false, true] {
+        let mut run = met(live);
+        writes_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        comes(&mut run, 1, 1, 2);
+        reads_there(&mut run);
+        run.silent();
+        // The reader is far ahead.
+        let mut run = met(live);
+        comes(&mut run, 1, 1, 2);
+        reads_there(&mut run);
+        writes_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        run.silent();
+    }
+}
+
+/// Either side is on the other side of the meeting, or the two have met too early.
+#[test]
+fn a_meeting_orders_nothing_else() {
+    for live in [false, true] {
+        let mut run = met(live);
+        comes(&mut run, 0, 0, 2);
+        comes(&mut run, 1, 1, 2);
+        writes_there(&mut run);
+        reads_there(&mut run);
+        run.finds(RAW);
+        let mut run = met(live);
+        writes_there(&mut run);
+        reads_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        comes(&mut run, 1, 1, 2);
+        run.finds(RAW);
+    }
+}
+
+/// The second meeting of the one is the second of the other.
+#[test]
+fn meetings_are_counted() {
+    for rounds in [1, 7] {
+        let mut run = met(true);
+        for _ in 0..rounds {
+            comes(&mut run, 1, 1, 2);
+        }
+        comes(&mut run, 1, 1, 2);
+        reads_there(&mut run);
+        for _ in 0..rounds {
+            comes(&mut run, 0, 0, 2);
+        }
+        writes_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        run.silent();
+        let mut run = met(true);
+        for _ in 0..rounds {
+            comes(&mut run, 0, 0, 2);
+            comes(&mut run, 1, 1, 2);
+        }
+        writes_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        reads_there(&mut run);
+        comes(&mut run, 1, 1, 2);
+        run.finds(RAW);
+    }
+}
+
+/// The host of one that waits in a meeting has seen other work end, and the other process may know
+/// of that before it comes.
+#[test]
+fn a_meeting_that_is_open_hides_no_news() {
+    for live in [false, true] {
+        for waits in [true, false] {
+            let mut run = met(live);
+            comes(&mut run, 1, 1, 2);
+            run.at(1).go(A, Y, &[writes(0, Shape::Exact(64, N))]);
+            if waits {
+                run.at(1).sync(A);
+            }
+            run.at(0).go(A, X, &[reads(0, Shape::Exact(64, N))]);
+            comes(&mut run, 0, 0, 2);
+            run.judge(!waits, "write-after-read certain");
+        }
+    }
+}
