@@ -1,7 +1,8 @@
 //! Copies (`cp.async`) that report to a barrier object: who waits for the object's phase has them
-//! behind, who has only arrived, or met the others at a barrier of the block, has not.
+//! behind, who has only arrived, or met the others at a barrier of the block, has not. And objects
+//! that several threads initialise.
 
-use sim_races::Grade;
+use sim_races::{Grade, Remedy};
 use streamsan_sim::interp::Launch;
 
 use crate::interp_support::{Arg, Gpu};
@@ -24,23 +25,46 @@ template <bool M> __device__ void copy(int* d, int* f) {
     f[T] = s[63 - T];
     if (!M) wait(at(&bar));
 }
+// One thread initialises the object, or each 16th does.
+template <bool M> __device__ void begin(int* d, int* f) {
+    __shared__ __align__(8) unsigned long long bar;
+    __shared__ int s[64];
+    if (M ? T == 0 : T % 16 == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(at(&bar)) : "memory");
+    __syncthreads();
+    s[T] = d[T];
+    asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" :: "r"(at(&bar)) : "memory");
+    wait(at(&bar));
+    f[T] = s[63 - T];
+}
+extern "C" __global__ void begin_racy(int* d, int* f) { begin<false>(d, f); }
+extern "C" __global__ void begin_mended(int* d, int* f) { begin<true>(d, f); }
 extern "C" __global__ void racy(int* d, int* f) { copy<false>(d, f); }
 extern "C" __global__ void mended(int* d, int* f) { copy<true>(d, f); }
 "#;
 
-fn surest(gpu: &Gpu, name: &str) -> Option<Grade> {
+fn surest(gpu: &Gpu, name: &str) -> Option<(Grade, Remedy)> {
     let detector = gpu.detect();
     let (data, out) = (gpu.buffer(&(1..65).collect::<Vec<i32>>()), gpu.zeros::<i32>(64));
     let args: [Arg; 2] = [(&data).into(), (&out).into()];
     gpu.launch_with(name, Launch { grid: [1, 1, 1], block: [64, 1, 1], ..Launch::default() }, &args);
     assert_eq!(out.read::<i32>()[0], 64, "{name}");
-    detector.races().first().map(|race| race.grade)
+    detector.races().first().map(|race| (race.grade, race.remedy))
 }
 
 #[test]
 fn only_the_phase_ends_copies() {
     for gpu in Gpu::both(SOURCE) {
-        assert_eq!(surest(&gpu, "racy"), Some(Grade::Certain));
+        assert_eq!(surest(&gpu, "racy").map(|found| found.0), Some(Grade::Certain));
         assert_eq!(surest(&gpu, "mended"), None);
+    }
+}
+
+#[test]
+fn one_thread_initialises_an_object() {
+    let [ptx, machine] = Gpu::both(SOURCE);
+    assert_eq!(surest(&ptx, "begin_racy"), Some((Grade::Certain, Remedy::OneBegins)));
+    assert_eq!(surest(&machine, "begin_racy").map(|found| found.0), Some(Grade::Certain));
+    for gpu in [ptx, machine] {
+        assert_eq!(surest(&gpu, "begin_mended"), None);
     }
 }

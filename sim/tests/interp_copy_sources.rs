@@ -1,5 +1,5 @@
 //! Asynchronous copies whose source is overwritten, or whose target another copy of the thread
-//! fills, in CUDA C++ as PTX and as machine code: racy and mended.
+//! fills or threads read, in CUDA C++ as PTX and as machine code: racy and mended.
 
 use sim_races::{Grade, Race};
 use streamsan_sim::interp::Launch;
@@ -95,11 +95,25 @@ template <bool M> __device__ void doubled(int* d) {
     __pipeline_wait_prior(0);
     d[2 * N + T] = s[T];
 }
+// Four buffers, and five copies before the first wait: the fifth one's target is read. All threads
+// have read a buffer behind the barrier of the round after.
+template <bool M> __device__ void ring(int* d) {
+    __shared__ int s[4][64];
+    for (int i = 0, next = 0; i < 8; i++) {
+        for (; next < 8 && next < (M ? i + 3 : i + 5); next++) {
+            __pipeline_memcpy_async(&s[next & 3][T], &d[next * N + T], 4);
+            __pipeline_commit();
+        }
+        __pipeline_wait_prior(next - 1 - i);
+        __syncthreads();
+        d[(8 + i) * N + T] = s[i & 3][N - 1 - T];
+    }
+}
 #define BOTH(name) \
     extern "C" __global__ void name##_racy(int* d) { name<false>(d); } \
     extern "C" __global__ void name##_mended(int* d) { name<true>(d); }
 BOTH(own) BOTH(other) BOTH(stages) BOTH(loop) BOTH(filled) BOTH(tail)
-BOTH(refilled) BOTH(doubled)
+BOTH(refilled) BOTH(doubled) BOTH(ring)
 "#;
 
 fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
@@ -113,7 +127,7 @@ fn races(gpu: &Gpu, name: &str) -> Vec<Race> {
 #[test]
 fn sources_are_overwritten_behind_the_wait_only() {
     for gpu in Gpu::both(SOURCE) {
-        for name in ["own", "other", "stages", "loop", "filled", "tail"] {
+        for name in ["own", "other", "stages", "loop", "filled", "tail", "ring"] {
             let found = races(&gpu, &format!("{name}_racy"));
             let copies = |race: &&Race| race.sides.iter().any(|side| side.asynchronous);
             let surest = found.iter().find(copies).map(|race| race.grade);

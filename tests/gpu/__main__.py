@@ -29,6 +29,7 @@ VERBS = (
     "offline",
     "tools",
     "csan",
+    "racecheck",
     "exact",
     "results",
     "instructions",

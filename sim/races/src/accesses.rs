@@ -4,8 +4,6 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use crate::clock::join;
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
@@ -14,7 +12,7 @@ use crate::pair::{Group, is_guess, lanes, side};
 use crate::records::{Race, Remedy, Side};
 use crate::shadow::Access;
 use crate::sources::Source;
-use crate::threads::{Block, threads};
+use crate::threads::threads;
 
 /// The size of a barrier object, as a power of two.
 pub(crate) const OBJECT: u8 = 3;
@@ -70,28 +68,23 @@ impl State {
         }
         let access = &WarpAccess { lanes, ..*access };
         let Some(block) = self.blocks.get(&access.block) else { return };
+        // What a group of lanes does begins no epoch of another lane.
+        let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
+        let epochs: [u64; LANES] = std::array::from_fn(|lane| of_warp[lane].epoch);
         // Lanes of one address and one epoch go together.
         let mut order: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
         let place = |lane: u8| {
-            let epoch = block.threads[access.warp as usize * LANES + usize::from(lane)].epoch;
-            (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
+            let at = usize::from(lane);
+            (access.lanes >> lane & 1 == 0, access.addresses[at], epochs[at], lane)
         };
         if !order.is_sorted_by_key(|&lane| place(lane)) {
             order.sort_unstable_by_key(|&lane| place(lane));
         }
-        let count = access.lanes.count_ones() as usize;
-        let mut at = 0;
-        while at < count {
-            let (_, address, epoch, _) = place_of(&self.blocks, access, order[at]);
-            let mut mask = 0;
-            while at < count {
-                let (_, other, its, lane) = place_of(&self.blocks, access, order[at]);
-                if (other, its) != (address, epoch) {
-                    break;
-                }
-                mask |= 1 << lane;
-                at += 1;
-            }
+        let taking_part = &order[..access.lanes.count_ones() as usize];
+        let place = |lane: u8| (access.addresses[usize::from(lane)], epochs[usize::from(lane)]);
+        for together in taking_part.chunk_by(|&a, &b| place(a) == place(b)) {
+            let (address, epoch) = place(together[0]);
+            let mask = together.iter().fold(0, |mask, lane| mask | 1 << lane);
             self.group(access, address, epoch, mask);
         }
     }
@@ -437,10 +430,4 @@ impl State {
             }
         }
     }
-}
-
-fn place_of(blocks: &FxHashMap<u32, Block>, access: &WarpAccess<'_>, lane: u8) -> (bool, u64, u64, u8) {
-    let thread = access.warp as usize * LANES + usize::from(lane);
-    let epoch = blocks.get(&access.block).map_or(0, |block| block.threads[thread].epoch);
-    (access.lanes >> lane & 1 == 0, access.addresses[usize::from(lane)], epoch, lane)
 }

@@ -333,6 +333,9 @@ impl MemoryEvents for Detector {
         let mut state = self.state();
         state.objects.begins(thread, object);
         state.lives.begins(object);
+        let (memory, address) = object;
+        let shared = if let Memory::Shared(block) = memory { Some(block) } else { None };
+        state.records.object_begins(shared, address);
     }
 
     fn object_arrives(&self, thread: ThreadOf, object: ObjectPlace, releases: bool, far: bool) {

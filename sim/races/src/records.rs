@@ -62,6 +62,8 @@ pub enum Remedy {
     AwaitProduct,
     /// An arrival of each thread that reads, where one has waited for a product of them all.
     EachReader,
+    /// One thread that initialises a barrier object, and a barrier of all its threads behind it.
+    OneBegins,
     /// A write before it. It is no race, but a read of bytes that nothing has written: both sides
     /// are the one that reads.
     FirstWrite,
@@ -128,6 +130,16 @@ impl Records {
         };
         if place(&race) < place(&kept.race) {
             kept.race = Race { count: kept.race.count, ..race };
+        }
+    }
+
+    /// What one instruction has just written there with several threads is a barrier object.
+    pub(crate) fn object_begins(&mut self, shared: Option<u32>, address: u64) {
+        for Record { race, .. } in self.races.values_mut() {
+            let [a, b] = &race.sides;
+            if (race.shared, race.address) == (shared, address) && a.site == b.site && a.kind == Kind::Write {
+                race.remedy = Remedy::OneBegins;
+            }
         }
     }
 

@@ -268,6 +268,7 @@ impl Grid {
                 Remedy::AwaitProduct => 16,
                 Remedy::FirstWrite => 17,
                 Remedy::EachReader => 38,
+                Remedy::OneBegins => 39,
             },
         }
     }

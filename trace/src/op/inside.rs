@@ -229,6 +229,8 @@ numbered! {
         FirstWrite = 17,
         /// An arrival of each thread that reads before a product of its warp group.
         EachReader = 38,
+        /// One thread that initialises a barrier object.
+        OneBegins = 39,
     }
 }
 

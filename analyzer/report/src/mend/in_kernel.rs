@@ -342,6 +342,13 @@ fn advice(remedy: InsideRemedy, previous: &Side, access: &Side, k: &InKernel) ->
                 format!("__syncthreads();  // or {between}"),
             ],
         ),
+        InsideRemedy::OneBegins => (
+            format!("Several threads initialise one barrier object at {first}: the memory model leaves its state undefined."),
+            vec![
+                format!("if (cooperative_groups::this_thread_block().thread_rank() == 0)  // {first}, by one thread only"),
+                "__syncthreads();  // behind it, before any thread uses the object".to_owned(),
+            ],
+        ),
         InsideRemedy::EachReader => (
             format!(
                 "One overwrites bytes that a thread may still read: that thread has not arrived anywhere {between}, only \

@@ -10,6 +10,9 @@ pub(crate) const CELLS: u32 = 32;
 /// Binary digits of counts of accesses. What is more is not told apart.
 const DIGITS: usize = 6;
 
+/// Tables of a line that are told apart when some of them go; a line seldom has more than two.
+const TABLES: usize = 256;
+
 /// Which lanes are at each cell of a line.
 type Table = [u32; CELLS as usize];
 
@@ -330,15 +333,20 @@ impl Line {
         if self.tables.is_empty() {
             return;
         }
-        let used = |run: &Run| matches!(run.shape, Shape::Each(_));
-        if self.runs.iter().filter(|run| used(run)).count() == self.tables.len() {
-            return;
+        let mut used = [0u64; TABLES / 64];
+        for run in &self.runs {
+            if let Shape::Each(table) = run.shape
+                && let Some(word) = used.get_mut(usize::from(table) / 64)
+            {
+                *word |= 1 << (table % 64);
+            }
         }
-        let old = std::mem::take(&mut self.tables);
-        for run in &mut self.runs {
-            if let Shape::Each(table) = &mut run.shape {
-                self.tables.push(old[usize::from(*table)]);
-                *table = (self.tables.len() - 1) as u16;
+        // The last table takes the place of one that goes.
+        for at in (0..self.tables.len().min(TABLES)).rev().filter(|at| used[at / 64] >> (at % 64) & 1 == 0) {
+            self.tables.swap_remove(at);
+            let last = Shape::Each(self.tables.len() as u16);
+            if let Some(run) = self.runs.iter_mut().find(|run| run.shape == last) {
+                run.shape = Shape::Each(at as u16);
             }
         }
     }
