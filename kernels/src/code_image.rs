@@ -9,6 +9,7 @@ use crate::ir::{Callees, KernelIr, Reason, system_fences};
 use crate::launch_invariant;
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
+use crate::promised::Promised;
 use crate::summary::Summary;
 use crate::summary_cache;
 use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
@@ -62,7 +63,7 @@ const SMALL_KERNEL: usize = 250;
 /// that it takes to find a file.
 const WORTH_KEEPING: usize = 100;
 
-type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
+type Slot = Arc<Promised<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
     Cubin(CodeBytes),
@@ -215,7 +216,7 @@ impl CodeImage {
             let mut slots = self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             slots.entry(name.to_owned()).or_default().clone()
         };
-        slot.get_or_init(|| self.find(name, *size).map(Arc::new)).clone()
+        slot.get_or_make(|| self.find(name, *size).map(Arc::new))
     }
 
     /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its

@@ -17,6 +17,7 @@ use analysis::counterfactual::causes::{self, Effort};
 use analysis::counterfactual::trial::records::{KeptRecords, Records};
 use analysis::ipc::{Across, Member};
 use analysis::{Analysis, AnalysisOptions};
+use detect::launches::images::SharedImages;
 use report::model::{Breach, Finding, Outcome};
 use settings::exit_code::Ending;
 use system::interrupt;
@@ -102,7 +103,8 @@ pub fn follow(
     let beat = Arc::new(beat);
     let heart = Heart::beat(&beat);
     let mut consumer = Consumer::new(ring);
-    let mut analysis = sink.analysis.map(super::recorded::analysis);
+    let images = SharedImages::default();
+    let mut analysis = sink.analysis.map(|options| super::recorded::analysis(options, &images));
     if let (Some(analysis), Some(member)) = (&mut analysis, member) {
         analysis.join(member);
     }
