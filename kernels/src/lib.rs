@@ -44,5 +44,5 @@ pub use crate::summary_cache::Cache;
 pub use code_bytes::CodeBytes;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, ExplainedCopy, explain, explain_json, kernel_names};
-pub use promised::Promised;
+pub use promised::{Promised, Watched, starved_within};
 pub use summary::Summary;

@@ -8,12 +8,58 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a maker is watched before it is judged.
-const SLICE: Duration = Duration::from_millis(20);
-/// Nanoseconds of processor time that it has to get in that time.
-const LEAST: u64 = 4_000_000;
+const SLICE: Duration = Duration::from_millis(10);
+/// The part of that time for which a maker has to have a processor, in percent. (The system counts
+/// by ticks of 1 to 10 ms.)
+const LEAST: u128 = 60;
+
+/// When a maker was last found without a processor.
+static STARVED: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Whether a thread was kept from its work within this time: all cores are busy, and who works
+/// ahead on a low priority is in the way.
+#[must_use]
+pub fn starved_within(time: Duration) -> bool {
+    STARVED.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|when| when.elapsed() < time)
+}
+
+/// Watches whether the calling thread gets processor time.
+#[derive(Debug)]
+pub struct Watched {
+    began: Instant,
+    progress: Option<Arc<Progress>>,
+    before: Option<u64>,
+}
+
+impl Watched {
+    /// Watches the calling thread from now on.
+    #[must_use]
+    pub fn own() -> Watched {
+        Self::of(Progress::own())
+    }
+
+    fn of(progress: Option<Arc<Progress>>) -> Watched {
+        let before = progress.as_ref().and_then(|progress| progress.nanoseconds());
+        Watched { began: Instant::now(), progress, before }
+    }
+
+    /// Whether it was kept from its work for longer than a moment. All who ask
+    /// [`starved_within`] hear of it.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        let waited = self.began.elapsed();
+        let now = self.progress.as_ref().and_then(|progress| progress.nanoseconds());
+        let got = now.zip(self.before).map_or(0, |(now, before)| now.saturating_sub(before));
+        let is_starved = waited >= SLICE && u128::from(got) * 100 < waited.as_nanos() * LEAST;
+        if is_starved {
+            *STARVED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        is_starved
+    }
+}
 
 #[derive(Debug)]
 enum State<T> {
@@ -46,13 +92,9 @@ impl<T: Clone> Promised<T> {
                 State::Open => break,
                 State::Making(progress) => progress.clone(),
             };
-            let before = progress.as_ref().and_then(|progress| progress.nanoseconds());
-            let (after, waited) =
-                self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner);
-            state = after;
-            let is_still = matches!(*state, State::Making(_)) && waited.timed_out();
-            let now = progress.as_ref().and_then(|progress| progress.nanoseconds());
-            if is_still && now.zip(before).is_none_or(|(now, before)| now.saturating_sub(before) < LEAST) {
+            let watched = Watched::of(progress);
+            state = self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner).0;
+            if matches!(*state, State::Making(_)) && watched.is_starved() {
                 break;
             }
         }

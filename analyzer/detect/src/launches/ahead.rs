@@ -11,12 +11,13 @@
 
 use crate::launches::images::{DefinedImage, Images, SharedImages, WeakImages};
 use crate::launches::param_layout::ParamLayout;
-use kernels::{LaunchArgs, Summary};
+use kernels::{LaunchArgs, Summary, Watched, starved_within};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use system::background;
 use trace::launch_flags::PARAMS_UNKNOWN;
 use trace::op::tag;
@@ -28,6 +29,9 @@ const MOST_WAITING: usize = 512;
 const MOST_SEEN: usize = 1 << 16;
 /// Launches of one kernel that are evaluated before another kernel has its turn.
 const AT_ONCE: usize = 8;
+/// How long all of them stop when one has no processor to work on: whoever then waits for it loses
+/// time.
+const RETREAT: Duration = Duration::from_millis(500);
 /// Stack of a thread: the analysis of code follows its dependencies by recursion. Only the used part
 /// takes memory.
 const STACK: usize = 512 << 20;
@@ -55,6 +59,9 @@ impl Expected {
     /// A part of what is to be done; false when that was all.
     fn work(&self) -> bool {
         for _ in 0..AT_ONCE {
+            if starved_within(RETREAT) {
+                return true;
+            }
             let Some(images) = self.images.upgrade() else { return false };
             let code = self.code.get_or_init(|| {
                 let summary = self.image.load(self.arch, images.files()).ok()?.summary(&self.name).ok()?;
@@ -116,10 +123,15 @@ impl Crew {
                 }
             };
             drop(queue);
+            while starved_within(RETREAT) {
+                std::thread::sleep(RETREAT / 10);
+            }
+            let watched = Watched::own();
             // A kernel whose analysis panics is the pass's to judge. It is left alone here.
             if catch_unwind(AssertUnwindSafe(|| kernel.work())).unwrap_or(false) {
                 self.put(kernel);
             }
+            let _ = watched.is_starved();
         }
     }
 }
