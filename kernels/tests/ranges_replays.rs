@@ -108,7 +108,8 @@ fn every_kernel_ahead(load: impl Fn() -> CodeImage, count: usize, what: &str) {
         // Of some there are many that differ in pointers only.
         for n in 0..2 * count {
             let (grid, mut params) = all[n % 3].clone();
-            for at in pointers.iter().filter(|at| **at + 8 <= params.len()) {
+            let size = params.len();
+            for at in pointers.iter().filter(|at| **at + 8 <= size) {
                 let pointer = 0x7f10_0000_0000 + ((*at as u64) << 32) + ((n as u64) << 20);
                 params[*at..*at + 8].copy_from_slice(&pointer.to_le_bytes());
             }

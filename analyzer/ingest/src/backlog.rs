@@ -14,6 +14,18 @@ const PIECE: usize = 1 << 20;
 /// Bytes of all pieces, at most; and the part of the machine's memory that they may take.
 const MOST: u64 = 1 << 30;
 const PART: u64 = 16;
+/// The same where records are written and not analysed.
+const RECORDED: usize = 16 << 20;
+
+/// Bytes of memory that this process may use: the machine's, or fewer in a container.
+fn memory() -> u64 {
+    // SAFETY: the calls take numbers.
+    let [pages, size] = unsafe { [libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)] };
+    let all = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0));
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = |file| std::fs::read_to_string(file).ok()?.trim().parse().ok();
+    limits.into_iter().filter_map(limit).fold(all, u64::min)
+}
 
 /// Records in a row.
 #[derive(Default)]
@@ -62,12 +74,14 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// One with the bound of this machine.
-    pub(crate) fn new() -> Self {
-        // SAFETY: the calls take numbers.
-        let [pages, size] = unsafe { [libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)] };
-        let memory = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0));
-        Self::bounded((memory / PART).min(MOST) as usize)
+    /// One for an analysis, with the bound of this machine.
+    pub(crate) fn of_analysis() -> Self {
+        Self::bounded((memory() / PART).min(MOST) as usize)
+    }
+
+    /// One for what is only written to a file: a disk that is too slow is too slow in the end.
+    pub(crate) fn of_recording() -> Self {
+        Self::bounded(RECORDED)
     }
 
     fn bounded(most: usize) -> Self {

@@ -115,7 +115,7 @@ pub fn follow(
     let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::trailer::Late::default);
     let (mut write_error, mut found) = (false, false);
     let mut cut = None;
-    let backlog = Backlog::new();
+    let backlog = if analysis.is_some() { Backlog::of_analysis() } else { Backlog::of_recording() };
     let scout = analysis.is_some().then(|| Scout::new(&images)).flatten();
     let (consumer, backlog) = (Consumer::new(ring), &backlog);
     std::thread::scope(|scope| {

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trace::file::{AGAIN, END, FileError, Frame, LATE, MARKS, Reader, STATE};
 use trace::segment::FINISHED;
@@ -254,7 +254,8 @@ fn each_frame(
     for part in &parts.files {
         place.enter(part);
         let known = known.get(&part.path).copied().unwrap_or(0);
-        let read = each_frame_of(&part.path, known, look, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
+        let read =
+            each_frame_of(&part.path, known, look, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
         place.leave(part, read.map_err(|error| without_end(&part.path, error)))?;
     }
     place.end()

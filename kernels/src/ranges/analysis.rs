@@ -374,13 +374,15 @@ impl Analysis {
             |record| found.evaluated(record, || self.compute(launch)),
             |result| found.refined(result, |result| self.by_thread(launch, result)),
         );
+        if self.ahead.is_closed(launch, &found) {
+            return;
+        }
         let places = [&kept.locks, &kept.if_fenced];
         let known = places.map(|locks| locks.get().is_some());
         self.resolve_all(&kept.result, (&kept.locks, &kept.if_fenced), launch, &mut Vec::new());
         // Those that were known are of another launch.
         let [locks, if_fenced] = places.map(|locks| locks.get().cloned());
         found.hand_over_locks([locks.filter(|_| !known[0]), if_fenced.filter(|_| !known[1])]);
-        self.ahead.close(launch, &found);
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {

@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use system::background;
@@ -25,6 +26,8 @@ use trace::{KernelId, LaunchRecord, LaunchShape, Op, ParamSlot, Record};
 
 /// Launches of one kernel that wait to be evaluated.
 const MOST_WAITING: usize = 512;
+/// The same of all kernels.
+const MOST_WAITING_OF_ALL: usize = 1 << 14;
 /// Launches that are remembered as seen.
 const MOST_SEEN: usize = 1 << 16;
 /// Launches of one kernel that are evaluated before another kernel has its turn.
@@ -38,6 +41,7 @@ const STACK: usize = 512 << 20;
 
 /// A kernel of which launches are to come.
 struct Expected {
+    crew: &'static Crew,
     image: Arc<DefinedImage>,
     arch: u32,
     name: String,
@@ -56,10 +60,10 @@ struct Waiting {
 }
 
 impl Expected {
-    /// A part of what is to be done; false when that was all.
-    fn work(&self) -> bool {
+    /// A part of what is to be done, as long as this may go on; false when that was all.
+    fn work(&self, may_go_on: impl Fn() -> bool) -> bool {
         for _ in 0..AT_ONCE {
-            if starved_within(RETREAT) {
+            if !may_go_on() {
                 return true;
             }
             let Some(images) = self.images.upgrade() else { return false };
@@ -74,6 +78,7 @@ impl Expected {
                 return false;
             };
             drop(waiting);
+            self.crew.waiting.fetch_sub(1, Ordering::Relaxed);
             let Some((summary, layout)) = code else { continue };
             let moved = layout.for_code(&params);
             let LaunchShape { grid, block, cluster, shared, .. } = shape;
@@ -84,27 +89,33 @@ impl Expected {
     }
 }
 
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let left = lock(&self.waiting).launches.len();
+        self.crew.waiting.fetch_sub(left, Ordering::Relaxed);
+    }
+}
+
 /// The threads, which all processes of a run share.
 #[derive(Default)]
 struct Crew {
     queue: Mutex<VecDeque<Arc<Expected>>>,
     has_work: Condvar,
+    /// Launches that wait, of all kernels.
+    waiting: AtomicUsize,
 }
 
 impl Crew {
     /// The threads of this process; `None`: there is no core for them.
     fn get() -> Option<&'static Crew> {
-        static CREW: OnceLock<Option<Crew>> = OnceLock::new();
-        static STARTED: OnceLock<()> = OnceLock::new();
-        let crew = CREW.get_or_init(|| (background::threads() > 0).then(Crew::default)).as_ref()?;
-        STARTED.get_or_init(|| {
-            for _ in 0..background::threads() {
-                let thread = std::thread::Builder::new().name("ahead".into()).stack_size(STACK);
-                // Without them the pass does all of it.
-                let _ = thread.spawn(|| crew.work());
-            }
-        });
-        Some(crew)
+        static CREW: OnceLock<Option<&'static Crew>> = OnceLock::new();
+        let start = || {
+            let crew: &'static Crew = Box::leak(Box::default());
+            let thread = || std::thread::Builder::new().name("ahead".into()).stack_size(STACK);
+            let started = (0..background::threads()).filter(|_| thread().spawn(|| crew.work()).is_ok());
+            (started.count() > 0).then_some(crew)
+        };
+        *CREW.get_or_init(start)
     }
 
     fn put(&self, kernel: Arc<Expected>) {
@@ -128,7 +139,7 @@ impl Crew {
             }
             let watched = Watched::own();
             // A kernel whose analysis panics is the pass's to judge. It is left alone here.
-            if catch_unwind(AssertUnwindSafe(|| kernel.work())).unwrap_or(false) {
+            if catch_unwind(AssertUnwindSafe(|| kernel.work(|| !starved_within(RETREAT)))).unwrap_or(false) {
                 self.put(kernel);
             }
             let _ = watched.is_starved();
@@ -168,10 +179,7 @@ impl Scout {
             return;
         }
         let matters = |of: &[u8; 2]| {
-            matches!(
-                u16::from_le_bytes(*of),
-                tag::Image | tag::ImageFile | tag::Kernel | tag::Device | tag::GraphNode
-            )
+            matches!(u16::from_le_bytes(*of), tag::Image | tag::ImageFile | tag::Kernel | tag::Device | tag::GraphNode)
         };
         if bytes.first_chunk().is_some_and(matters)
             && let Ok(record) = Record::decode(bytes)
@@ -193,6 +201,7 @@ impl Scout {
                     return;
                 };
                 let expected = Arc::new(Expected {
+                    crew: self.crew,
                     image,
                     arch,
                     name: name.lossy().into_owned(),
@@ -224,9 +233,11 @@ impl Scout {
         }
         let Some(expected) = self.kernels.get(&kernel) else { return };
         let mut waiting = lock(&expected.waiting);
-        if waiting.launches.len() >= MOST_WAITING {
+        let all_waiting = self.crew.waiting.load(Ordering::Relaxed);
+        if waiting.launches.len() >= MOST_WAITING || all_waiting >= MOST_WAITING_OF_ALL {
             return;
         }
+        self.crew.waiting.fetch_add(1, Ordering::Relaxed);
         waiting.launches.push_back((*shape, params.to_vec()));
         if !std::mem::replace(&mut waiting.is_queued, true) {
             drop(waiting);
@@ -237,4 +248,132 @@ impl Scout {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launches::image_reader::ImageReader;
+    use crate::launches::kernel_code::CodeReader;
+    use trace::codec::List;
+    use trace::{ImageId, ImageSource, KernelId, Origin, StreamId};
+
+    const PTX: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry fill(.param .u64 o, .param .u32 n) {
+  .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %d<5>;
+  ld.param.u64 %d1, [o]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;
+  mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r5;
+DONE: ret;
+}
+";
+
+    /// A scout whose threads are the test's.
+    fn scout(images: &SharedImages) -> Scout {
+        Scout {
+            crew: Box::leak(Box::default()),
+            images: Images::of(images.clone()),
+            arch: None,
+            kernels: FxHashMap::default(),
+            seen: FxHashSet::default(),
+        }
+    }
+
+    fn look(scout: &mut Scout, op: &Op<'_>) {
+        let mut bytes = vec![0; Origin::encoded_len(op)];
+        Origin::default().encode(op, &mut bytes).expect("room");
+        scout.look(&bytes);
+    }
+
+    fn image<'a>() -> Op<'a> {
+        let (id, source) = (ImageId(1), ImageSource::Inline);
+        Op::Image { id, source, path: "".into(), offset: 0, size: 0, bytes: PTX.as_bytes() }
+    }
+
+    fn device<'a>(ordinal: u32, arch: u32) -> Op<'a> {
+        Op::Device { ordinal, arch, name: "device".into() }
+    }
+
+    fn kernel<'a>(id: u32) -> Op<'a> {
+        Op::Kernel { id: KernelId(id), name: "fill".into(), image: ImageId(1), params: List::new(&[]), handle: 1 }
+    }
+
+    fn launch(params: &[u8]) -> Op<'_> {
+        let shape = LaunchShape { grid: [4, 1, 1], block: [128, 1, 1], cluster: [1; 3], shared: 0, flags: 0 };
+        Op::Launch { stream: StreamId(1), kernel: KernelId(1), shape, params }
+    }
+
+    fn params(number: u32) -> Vec<u8> {
+        [&0x7f00_0000_0000_u64.to_le_bytes()[..], &number.to_le_bytes()].concat()
+    }
+
+    fn waiting(scout: &Scout) -> usize {
+        scout.kernels.values().map(|kernel| lock(&kernel.waiting).launches.len()).sum()
+    }
+
+    #[test]
+    fn a_kernel_is_summarised_when_it_is_defined_and_the_pass_gets_that_summary() {
+        let images = SharedImages::default();
+        let mut scout = scout(&images);
+        [image(), device(0, 80), kernel(1), launch(&params(7))].iter().for_each(|op| look(&mut scout, op));
+        let expected = lock(&scout.crew.queue).pop_front().expect("a kernel");
+        assert!(!expected.work(|| true) && lock(&scout.crew.queue).is_empty());
+        let (ahead, _) = expected.code.get().and_then(Option::as_ref).expect("summarised");
+        let mut reader = ImageReader::new(images.clone());
+        reader.image(&image());
+        assert!(reader.read(ImageId(1), "fill", 80).is_ok());
+        let own = Images::of(images.clone());
+        let shared = own.find(ImageId(1)).expect("shared").load(80, images.files()).expect("code");
+        assert!(Arc::ptr_eq(ahead, &shared.summary("fill").expect("a summary")));
+    }
+
+    #[test]
+    fn launches_are_taken_once_each_and_no_more_than_are_worked_off() {
+        let images = SharedImages::default();
+        let mut scout = scout(&images);
+        [image(), device(0, 80), kernel(1)].iter().for_each(|op| look(&mut scout, op));
+        for _ in 0..3 {
+            (0..20).for_each(|number| look(&mut scout, &launch(&params(number))));
+        }
+        assert_eq!(waiting(&scout), 20);
+        let expected = lock(&scout.crew.queue).pop_front().expect("a kernel");
+        assert!(expected.work(|| true) && waiting(&scout) == 20 - AT_ONCE);
+        (0..2 * MOST_WAITING as u32).for_each(|number| look(&mut scout, &launch(&params(100 + number))));
+        assert_eq!(waiting(&scout), MOST_WAITING);
+        assert!(lock(&scout.crew.queue).is_empty(), "it has its turn already");
+        while expected.work(|| true) {}
+        assert_eq!(scout.crew.waiting.load(Ordering::Relaxed), 0);
+        look(&mut scout, &launch(&params(5000)));
+        assert_eq!((waiting(&scout), lock(&scout.crew.queue).len()), (1, 1));
+    }
+
+    #[test]
+    fn nothing_is_done_where_devices_differ_or_the_pass_has_ended() {
+        let images = SharedImages::default();
+        let mut differing = scout(&images);
+        [image(), device(0, 80), device(1, 90), kernel(1)].iter().for_each(|op| look(&mut differing, op));
+        assert!(differing.kernels.is_empty());
+        let mut ended = scout(&images);
+        [image(), device(0, 80), kernel(1), launch(&params(7))].iter().for_each(|op| look(&mut ended, op));
+        let expected = lock(&ended.crew.queue).pop_front().expect("a kernel");
+        drop((images, differing, ended));
+        assert!(!expected.work(|| true) && expected.code.get().is_none());
+    }
+
+    #[test]
+    fn a_crew_works_off_what_is_put() {
+        let images = SharedImages::default();
+        let crew: &'static Crew = Box::leak(Box::default());
+        let mut scout = Scout { crew, ..scout(&images) };
+        std::thread::Builder::new().stack_size(STACK).spawn(|| crew.work()).expect("a thread");
+        [image(), device(0, 80), kernel(1)].iter().for_each(|op| look(&mut scout, op));
+        (0..200).for_each(|number| look(&mut scout, &launch(&params(number))));
+        while waiting(&scout) > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }

@@ -119,11 +119,13 @@ impl Ahead {
         Some(found)
     }
 
-    /// Nothing had to be found out about a launch.
-    pub(crate) fn close(&self, launch: &LaunchArgs<'_>, found: &Found) {
-        if !found.asked.load(Ordering::Relaxed) {
+    /// Whether nothing had to be found out about a launch. Then nothing is handed over.
+    pub(crate) fn is_closed(&self, launch: &LaunchArgs<'_>, found: &Found) -> bool {
+        let is_closed = !found.asked.load(Ordering::Relaxed);
+        if is_closed {
             self.lock().by_launch.remove(&key(launch));
         }
+        is_closed
     }
 
     /// What was found about a launch whose turn has come.
@@ -136,5 +138,82 @@ impl Ahead {
 
     fn lock(&self) -> MutexGuard<'_, HandedOver> {
         self.handed_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::AccessKind;
+    use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase};
+    use crate::{Extent, Reason};
+    use std::cell::Cell;
+
+    fn result(at: u32) -> EvaluatedAccesses<Extent> {
+        let unknown = Extent::Unknown { reason: Reason::Loaded };
+        vec![(AccessKind::Read, ReachedBytes::new(SymbolicBase::Unknown, false, unknown), at)]
+    }
+
+    fn launch(params: &[u8]) -> LaunchArgs<'_> {
+        LaunchArgs::new([1; 3], [32, 1, 1], params)
+    }
+
+    #[test]
+    fn an_equal_question_is_answered_once_and_another_one_when_it_is_asked() {
+        let (found, evaluated, refined) = (Found::default(), Cell::new(0), Cell::new(0));
+        let evaluate = || {
+            evaluated.set(evaluated.get() + 1);
+            Vec::new()
+        };
+        let refine = |of: &EvaluatedAccesses<Extent>| {
+            refined.set(refined.get() + 1);
+            Some((of.clone(), Vec::new()))
+        };
+        for (record, times) in [(false, 1), (false, 1), (true, 2), (false, 2), (true, 3)] {
+            assert_eq!(found.evaluated(record, evaluate).program.is_some(), record);
+            assert_eq!(evaluated.get(), times);
+        }
+        for (at, times) in [(1, 1), (1, 1), (2, 2), (1, 2)] {
+            assert_eq!(found.refined(&result(at), refine).map(|refined| refined.0), Some(result(at)));
+            assert_eq!(refined.get(), times);
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_taken_once_by_the_launch_of_its_turn() {
+        let ahead = Ahead::default();
+        assert!(ahead.take(&launch(&[1])).is_none());
+        let found = ahead.open(&launch(&[1])).expect("nobody was there");
+        assert!(ahead.open(&launch(&[1])).is_none() && ahead.take(&launch(&[2])).is_none());
+        assert!(ahead.take(&LaunchArgs::new([2, 1, 1], [32, 1, 1], &[1])).is_none(), "another shape");
+        let taken = ahead.take(&launch(&[1])).expect("it was found");
+        assert!(Arc::ptr_eq(&found, &taken) && ahead.take(&launch(&[1])).is_none());
+    }
+
+    #[test]
+    fn what_was_not_asked_is_not_handed_over_and_the_first_go_where_there_are_many() {
+        let ahead = Ahead::default();
+        let found = ahead.open(&launch(&[1])).expect("nobody was there");
+        assert!(ahead.is_closed(&launch(&[1]), &found) && ahead.take(&launch(&[1])).is_none());
+        let number = |n: usize| n.to_le_bytes();
+        for n in 0..2 * MOST {
+            let found = ahead.open(&launch(&number(n))).expect("nobody was there");
+            found.evaluated(false, Vec::new);
+            assert!(!ahead.is_closed(&launch(&number(n)), &found));
+        }
+        assert_eq!((ahead.lock().by_launch.len(), ahead.lock().in_order.len()), (MOST, MOST));
+        assert!(ahead.take(&launch(&number(MOST - 1))).is_none());
+        assert!(ahead.take(&launch(&number(MOST))).is_some());
+    }
+
+    #[test]
+    fn locks_go_where_none_were_looked_for() {
+        let locks = |asked| KeptLocks { words: FxHashMap::default(), asked, made: Vec::new(), equal: Vec::new() };
+        let (found, own, fenced) = (Found::default(), OnceLock::from(locks(false)), OnceLock::new());
+        found.take_locks([&own, &fenced]);
+        assert_eq!(fenced.get(), None);
+        found.hand_over_locks([Some(locks(true)), Some(locks(true))]);
+        found.take_locks([&own, &fenced]);
+        assert_eq!((own.get(), fenced.get()), (Some(&locks(false)), Some(&locks(true))));
     }
 }

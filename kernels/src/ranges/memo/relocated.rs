@@ -251,7 +251,8 @@ mod tests {
         let params: Vec<u8> = [a, b].iter().flat_map(|p| p.to_le_bytes()).chain(n.to_le_bytes()).collect();
         let launch = LaunchArgs::new([1, 1, 1], [128, 1, 1], &params);
         let before = cache.relocated();
-        let got = cache.get_or_evaluate(&launch, &[0, 8], || false, |how| record(how, || kernel.evaluate(&launch)), |_| None);
+        let got =
+            cache.get_or_evaluate(&launch, &[0, 8], || false, |how| record(how, || kernel.evaluate(&launch)), |_| None);
         let took = cache.relocated() > before;
         let expected = kernel.found(&launch);
         let expected = if took { bounded(expected) } else { expected };
