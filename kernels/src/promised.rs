@@ -113,6 +113,11 @@ impl<T: Clone> Promised<T> {
         made
     }
 
+    /// Whether the value is there.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(*self.lock(), State::Is(_))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
