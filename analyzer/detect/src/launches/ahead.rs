@@ -1,11 +1,12 @@
 //! Kernels and launches whose turn in the pass has not come, analysed by other threads.
 //!
-//! Owns these threads, and the [`Scout`] that tells them what is to come. The scout sees the records
-//! of a process before the pass does. It has the summary of each kernel made when the kernel is
-//! defined, and launches evaluated that differ from earlier ones. All of this is a function of code
-//! and launch, which the crate `kernels` keeps for the pass ([`Summary::evaluate_ahead`]): the pass
-//! finds the same with and without it. What the pass comes to first it does itself, so this is never
-//! more than a help; where much is to be done, some launches are passed over.
+//! Owns these threads, and the [`Scout`] that tells them what is to come. The scout sees the
+//! records of a process before the pass does. It has the summary of each kernel made when the
+//! kernel is defined, and launches evaluated that differ from earlier ones. All of this is a
+//! function of code and launch, which the crate `kernels` keeps for the pass
+//! ([`Summary::evaluate_ahead`]): the pass finds the same with and without it. What the pass comes
+//! to first it does itself, so this is never more than a help; where much is to be done, some
+//! launches are passed over.
 //!
 //! Does not know order or memory, and decides nothing.
 
@@ -35,8 +36,8 @@ const AT_ONCE: usize = 8;
 /// How long all of them stop when one has no processor to work on: whoever then waits for it loses
 /// time.
 const RETREAT: Duration = Duration::from_millis(500);
-/// Stack of a thread: the analysis of code follows its dependencies by recursion. Only the used part
-/// takes memory.
+/// Stack of a thread: the analysis of code follows its dependencies by recursion. Only the used
+/// part takes memory.
 const STACK: usize = 512 << 20;
 
 /// A kernel of which launches are to come.

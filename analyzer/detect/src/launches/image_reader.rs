@@ -1,7 +1,7 @@
 //! Kernels out of code images, by the crate `kernels`.
 //!
-//! Owns which code counts (a file that was replaced is none), the process-wide cache folder, and the
-//! reasons why code was not read. Does not fail: every error becomes a short reason that the
+//! Owns which code counts (a file that was replaced is none), the process-wide cache folder, and
+//! the reasons why code was not read. Does not fail: every error becomes a short reason that the
 //! coverage line counts. Where the bytes of an image are is in [`super::images`].
 
 use crate::launches::images::{ImageFile, Images, SharedImages, Source, compiled_separately};

@@ -1,9 +1,9 @@
 //! What other threads find out about launches before their turn.
 //!
 //! Owns what they hand over, and its bound. They follow the launches of a kernel as the analysis
-//! will, with kept results of their own ([`Ahead::own`]): so they evaluate what it will ask for, and
-//! nothing that it will find kept. They guess its questions, not its answers: what is handed over
-//! is a function of the kernel and one launch only, and a question that was not foreseen is
+//! will, with kept results of their own ([`Ahead::own`]): so they evaluate what it will ask for,
+//! and nothing that it will find kept. They guess its questions, not its answers: what is handed
+//! over is a function of the kernel and one launch only, and a question that was not foreseen is
 //! answered when it is asked. So no result depends on who was faster.
 
 use super::evaluation_cache::{EvaluationCache, LaunchShape, Refined, shape};
