@@ -6,8 +6,8 @@ use std::num::NonZero;
 
 /// More threads than this would hold more stacks and results than they save time.
 const MOST: usize = 8;
-/// Their priority. With a lower one, a thread that is interrupted while it holds a lock may not come
-/// to give it back for minutes where all cores are busy.
+/// Their priority. With a lower one, a thread that is interrupted while it holds a lock may not
+/// come to give it back for minutes where all cores are busy.
 const NICE: libc::c_int = 5;
 
 /// How many such threads may work: the cores that this process may use but one, which is the
