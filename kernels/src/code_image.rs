@@ -9,6 +9,7 @@ use crate::ir::{Callees, KernelIr, Reason, system_fences};
 use crate::launch_invariant;
 use crate::lower_ptx;
 use crate::lower_sass::{self, Code, Links, SassLowerError, known_call};
+use crate::promised::Promised;
 use crate::summary::Summary;
 use crate::summary_cache;
 use crate::summary_cache::{Cache, EntryKey, ResultsEntry};
@@ -62,7 +63,7 @@ const SMALL_KERNEL: usize = 250;
 /// that it takes to find a file.
 const WORTH_KEEPING: usize = 100;
 
-type Slot = Arc<OnceLock<Result<Arc<Summary>, SummaryError>>>;
+type Slot = Arc<Promised<Result<Arc<Summary>, SummaryError>>>;
 
 enum Unpacked {
     Cubin(CodeBytes),
@@ -215,7 +216,7 @@ impl CodeImage {
             let mut slots = self.slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             slots.entry(name.to_owned()).or_default().clone()
         };
-        slot.get_or_init(|| self.find(name, *size).map(Arc::new)).clone()
+        slot.get_or_make(|| self.find(name, *size, &slot).map(Arc::new))
     }
 
     /// The source lines of an instruction of a kernel, as accesses and gaps name it (`at`): its
@@ -263,7 +264,7 @@ impl CodeImage {
 
     /// The summary from the cache, if there is one and the kernel is worth looking for, else a new
     /// one.
-    fn find(&self, name: &str, size: usize) -> Result<Summary, SummaryError> {
+    fn find(&self, name: &str, size: usize, slot: &Slot) -> Result<Summary, SummaryError> {
         let Some(cache) = self.cache.as_ref().filter(|_| size >= WORTH_KEEPING) else { return self.summarise(name) };
         let content = *self.content.get_or_init(|| match &self.code {
             Unpacked::Cubin(bytes) => summary_cache::hash(bytes),
@@ -275,7 +276,10 @@ impl CodeImage {
             return Ok(summary.kept_by(keeper));
         }
         let summary = self.summarise(name)?;
-        cache.store(key, &summary);
+        // Another thread may have been faster, and this process be at its end.
+        if !slot.is_made() {
+            cache.store(key, &summary);
+        }
         Ok(summary.kept_by(keeper))
     }
 

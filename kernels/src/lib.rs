@@ -13,9 +13,10 @@
 //!    types of the answers are in `effects` and `grid_dependence`. The head of `ranges` follows one
 //!    instruction through all stages.
 //!
-//! Beside this way: `summary_cache` keeps summaries on disk, `launch_invariant` decides whether
-//! ranges that were measured once may stand for later launches, `tensor_extent` bounds what is
-//! reached through a tensor map, and `explain` prints all of it.
+//! Beside this way: `summary_cache` keeps summaries on disk, `promised` is what several threads may
+//! need and one makes, `launch_invariant` decides whether ranges that were measured once may stand
+//! for later launches, `tensor_extent` bounds what is reached through a tensor map, and `explain`
+//! prints all of it.
 
 #![warn(unreachable_pub)]
 
@@ -28,6 +29,7 @@ pub mod ir;
 mod launch_invariant;
 pub mod lower_ptx;
 pub(crate) mod lower_sass;
+mod promised;
 mod ranges;
 mod summary;
 mod summary_cache;
@@ -42,4 +44,5 @@ pub use crate::summary_cache::Cache;
 pub use code_bytes::CodeBytes;
 pub use code_image::{CodeImage, LoadError, SummaryError};
 pub use explain::{Explained, ExplainedAccess, ExplainedCopy, explain, explain_json, kernel_names};
+pub use promised::{Promised, Watched, starved_within};
 pub use summary::Summary;

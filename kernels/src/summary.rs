@@ -341,6 +341,12 @@ impl Summary {
         self.analysis.evaluate(&self.in_clusters(launch), out, inputs);
     }
 
+    /// Finds out about a launch that [`Summary::evaluate`] will be asked about, on another thread.
+    /// What that answers does not depend on this.
+    pub fn evaluate_ahead(&self, launch: &LaunchArgs<'_>) {
+        self.analysis.evaluate_ahead(&self.in_clusters(launch));
+    }
+
     /// The same without any results of earlier launches. Slow; tests compare
     /// [`Summary::evaluate`] with it.
     pub fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {

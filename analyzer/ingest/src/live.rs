@@ -1,4 +1,5 @@
-//! One live process: a thread of its own reads the ring until the process ends.
+//! One live process: a thread of its own empties the ring until the process ends, and another one
+//! analyses the records.
 //!
 //! Owns the pace of reading and the heartbeat. Does not decide what a record means.
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use trace::ring::{Consumer, Ring};
 use trace::{NoteKind, Op, Origin};
 
+use crate::backlog::{Backlog, Piece};
 use crate::heart::Heart;
 use crate::process_watch::ProcessWatch;
 use crate::segments::store::TraceStore;
@@ -17,6 +19,8 @@ use analysis::counterfactual::causes::{self, Effort};
 use analysis::counterfactual::trial::records::{KeptRecords, Records};
 use analysis::ipc::{Across, Member};
 use analysis::{Analysis, AnalysisOptions};
+use detect::launches::ahead::Scout;
+use detect::launches::images::SharedImages;
 use report::model::{Breach, Finding, Outcome};
 use settings::exit_code::Ending;
 use system::interrupt;
@@ -101,8 +105,8 @@ pub fn follow(
 ) {
     let beat = Arc::new(beat);
     let heart = Heart::beat(&beat);
-    let mut consumer = Consumer::new(ring);
-    let mut analysis = sink.analysis.map(super::recorded::analysis);
+    let images = SharedImages::default();
+    let mut analysis = sink.analysis.map(|options| super::recorded::analysis(options, &images));
     if let (Some(analysis), Some(member)) = (&mut analysis, member) {
         analysis.join(member);
     }
@@ -111,82 +115,79 @@ pub fn follow(
     let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::trailer::Late::default);
     let (mut write_error, mut found) = (false, false);
     let mut cut = None;
-    let mut pause = SHORTEST;
-    loop {
-        // Checked before draining, so that everything committed before the end is read in the same
-        // round.
-        let last = stop.load(Ordering::Relaxed)
-            || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
-            || watch.has_ended();
-        let began = monotonic();
+    let backlog = if analysis.is_some() { Backlog::of_analysis() } else { Backlog::of_recording() };
+    let scout = analysis.is_some().then(|| Scout::new(&images)).flatten();
+    let (consumer, backlog) = (Consumer::new(ring), &backlog);
+    std::thread::scope(|scope| {
+        let empty = move || empty_ring(consumer, backlog, scout, watch, stop);
+        let reader = std::thread::Builder::new().name("ring".into()).spawn_scoped(scope, empty);
         let recorder = sink.recorder.as_ref();
-        let drained = consumer.drain(|bytes| {
+        let mut piece = Piece::default();
+        while reader.is_ok() {
+            piece = match backlog.take(piece) {
+                Ok(piece) => piece,
+                Err(None) => break,
+                Err(Some(error)) => {
+                    system::say!("{error}; the rest of this process is not checked");
+                    cut = Some(error.to_string());
+                    break;
+                }
+            };
+            for bytes in piece.records() {
+                if let Some(recorder) = recorder.filter(|_| !write_error) {
+                    let mut store = lock(recorder);
+                    if let Err(error) = store.record(process, bytes) {
+                        write_error = true;
+                        system::say!("{}", store.complaint(&error));
+                    }
+                }
+                if let Some(late) = &mut late {
+                    late.observe(bytes);
+                }
+                if let (Some(analysis), Some(kept)) = (&mut analysis, &mut kept) {
+                    kept.keep(bytes);
+                    analysis.feed_encoded(bytes);
+                    while let Some(kernel) = analysis.wanted() {
+                        beat.header().wanted.add(kernel);
+                    }
+                    while let Some((class, settled)) = analysis.settled() {
+                        beat.header().settled.set(class, settled);
+                    }
+                }
+            }
+            if let Some(analysis) = &mut analysis {
+                if let Some(began) = piece.began {
+                    analysis.reached(began);
+                }
+                if let Some(hears) = &sink.fresh {
+                    let (findings, breaches) = analysis.take_fresh();
+                    if !(findings.is_empty() && breaches.is_empty()) {
+                        hears(findings, breaches);
+                    }
+                }
+            }
             if let Some(recorder) = recorder.filter(|_| !write_error) {
                 let mut store = lock(recorder);
-                if let Err(error) = store.record(process, bytes) {
+                let is_first = !found && analysis.as_ref().is_some_and(Analysis::has_found);
+                found |= is_first;
+                if let Err(error) = store.tick().and_then(|()| if is_first { store.save("finding") } else { Ok(()) }) {
                     write_error = true;
                     system::say!("{}", store.complaint(&error));
                 }
             }
-            if let Some(late) = &mut late {
-                late.observe(bytes);
-            }
-            if let (Some(analysis), Some(kept)) = (&mut analysis, &mut kept) {
-                kept.keep(bytes);
-                analysis.feed_encoded(bytes);
-                while let Some(kernel) = analysis.wanted() {
-                    beat.header().wanted.add(kernel);
-                }
-                while let Some((class, settled)) = analysis.settled() {
-                    beat.header().settled.set(class, settled);
-                }
-            }
-        });
-        if let Some(analysis) = &mut analysis {
-            analysis.reached(began);
-            if let Some(hears) = &sink.fresh {
-                let (findings, breaches) = analysis.take_fresh();
-                if !(findings.is_empty() && breaches.is_empty()) {
-                    hears(findings, breaches);
-                }
-            }
-        }
-        if let Some(recorder) = recorder.filter(|_| !write_error) {
-            let mut store = lock(recorder);
-            let is_first = !found && analysis.as_ref().is_some_and(Analysis::has_found);
-            found |= is_first;
-            if let Err(error) = store.tick().and_then(|()| if is_first { store.save("finding") } else { Ok(()) }) {
-                write_error = true;
-                system::say!("{}", store.complaint(&error));
-            }
-        }
-        match drained {
-            Err(error) => {
-                system::say!("{error}; the rest of this process is not checked");
-                cut = Some(error.to_string());
-                break;
-            }
             // The program has ended, for before that the signal is the program's.
-            Ok(_) if interrupt::is_asked() => {
+            if interrupt::is_asked() {
                 cut = Some("the analysis was interrupted".to_owned());
                 break;
             }
-            Ok(_) if last => break,
-            Ok(0) => {
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST);
-            }
-            Ok(few) => {
-                // Reading data the moment it is written takes it out of the program's caches.
-                // Batches cost the program less.
-                if few < BATCH {
-                    std::thread::sleep(SHORTEST);
-                }
-                pause = SHORTEST;
-            }
         }
-    }
-    if consumer.ring().header().producer_off.load(Ordering::Acquire) != 0 {
+        backlog.close();
+        if let Err(error) = reader {
+            cut = Some(format!("there is no thread that reads the ring: {error}"));
+        }
+    });
+    let header = beat.header();
+    if header.producer_off.load(Ordering::Acquire) != 0 {
         cut.get_or_insert_with(|| "the shim switched itself off".to_owned());
     }
     if let Some(why) = cut {
@@ -214,7 +215,6 @@ pub fn follow(
         }
         causes::seek(analysis, outcome, sought, kept, Effort::LIVE)
     }));
-    let header = consumer.ring().header();
     header.findings.store(judged.findings, Ordering::Relaxed);
     header.exit_code.store(judged.ending.code() as u32, Ordering::Relaxed);
     header.consumer_done.store(1, Ordering::Release);
@@ -224,6 +224,54 @@ pub fn follow(
         && let Err(error) = late.write(|records| lock(recorder).late(process, records))
     {
         system::say!("symbols can not be written into the trace: {error}");
+    }
+}
+
+/// Empties the ring into the backlog, in the pace that costs the program least, until the process
+/// has ended, is done, or `stop` is set, or nobody takes the records any more.
+fn empty_ring(
+    mut consumer: Consumer,
+    backlog: &Backlog,
+    mut scout: Option<Scout>,
+    watch: &ProcessWatch,
+    stop: &AtomicBool,
+) {
+    let mut filler = backlog.filler();
+    let mut pause = SHORTEST;
+    loop {
+        // Checked before draining, so that everything committed before the end is read in the same
+        // round.
+        let last = stop.load(Ordering::Relaxed)
+            || consumer.ring().header().producer_done.load(Ordering::Acquire) != 0
+            || watch.has_ended();
+        let began = monotonic();
+        let drained = consumer.drain(|bytes| {
+            if let Some(scout) = &mut scout {
+                scout.look(bytes);
+            }
+            filler.put(bytes);
+        });
+        let few = match drained {
+            Ok(records) => records,
+            Err(error) => return filler.fail(error),
+        };
+        if !filler.round(began) || last {
+            return;
+        }
+        match few {
+            0 => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST);
+            }
+            few => {
+                // Reading data the moment it is written takes it out of the program's caches.
+                // Batches cost the program less.
+                if few < BATCH {
+                    std::thread::sleep(SHORTEST);
+                }
+                pause = SHORTEST;
+            }
+        }
     }
 }
 

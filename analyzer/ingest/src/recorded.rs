@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trace::file::{AGAIN, END, FileError, Frame, LATE, MARKS, Reader, STATE};
 use trace::segment::FINISHED;
@@ -23,21 +23,18 @@ use analysis::counterfactual::edits::written::WrittenWait;
 use analysis::counterfactual::trial::records::Records;
 use analysis::ipc::Across;
 use analysis::{Analysis, AnalysisOptions};
+use detect::launches::ahead::Scout;
 use detect::launches::image_reader::ImageReader;
+use detect::launches::images::SharedImages;
 use report::model::Outcome;
 use symbols::Symbolizer;
 use system::file_name::FileName;
 use system::local_files::RecordedFiles;
 
-/// An analysis with the real symboliser and the real code reader.
-pub(crate) fn analysis(options: AnalysisOptions) -> Analysis {
-    analysis_beside(options, None)
-}
-
-/// The same, of segments that share files in a folder.
-fn analysis_beside(options: AnalysisOptions, shared: Option<&Path>) -> Analysis {
-    let files = RecordedFiles::default();
-    let code = ImageReader::new(shared.map(Path::to_path_buf), files.clone());
+/// An analysis with the real symboliser and the real code reader, which finds the code of kernels
+/// here.
+pub(crate) fn analysis(options: AnalysisOptions, images: &SharedImages) -> Analysis {
+    let (files, code) = (images.files().clone(), ImageReader::new(images.clone()));
     let mut analysis = Analysis::new(options, Box::new(Symbolizer::of(files)), Box::new(code));
     if let Some(learned) = detect::exact::learned::given() {
         analysis.learn(learned);
@@ -46,8 +43,8 @@ fn analysis_beside(options: AnalysisOptions, shared: Option<&Path>) -> Analysis 
 }
 
 /// The same, compared with the other processes of its run.
-fn joined(options: AnalysisOptions, across: Option<&Across>, shared: Option<&Path>) -> Analysis {
-    let mut analysis = analysis_beside(options, shared);
+fn joined(options: AnalysisOptions, across: Option<&Across>, images: &SharedImages) -> Analysis {
+    let mut analysis = analysis(options, images);
     if let Some(across) = across {
         analysis.join(across.join());
     }
@@ -59,9 +56,9 @@ fn replanned(
     options: AnalysisOptions,
     across: Option<&Across>,
     with: &[WrittenWait],
-    shared: Option<&Path>,
+    images: &SharedImages,
 ) -> Analysis {
-    let mut analysis = joined(options, across, shared);
+    let mut analysis = joined(options, across, images);
     analysis.add_waits(with);
     analysis
 }
@@ -169,13 +166,24 @@ pub fn analysed(
 ) -> (BTreeMap<u32, Analysis>, Option<FileError>) {
     let mut processes: BTreeMap<u32, Analysis> = BTreeMap::new();
     let shared = parts::parts(path).ok().and_then(|parts| parts.shared);
-    let begun = || replanned(options, across, with, shared.as_deref());
+    let images = ImagesOf { shared, by_process: Mutex::default() };
+    let begun = |process| replanned(options, across, with, &images.of(process));
     let known = each_late(path, |process, op, whole| {
-        processes.entry(process).or_insert_with(begun).define_late(op, whole);
+        processes.entry(process).or_insert_with(|| begun(process)).define_late(op, whole);
     });
-    let error = each_frame(path.as_ref(), &known, |frame| {
+    let mut scouts: BTreeMap<u32, Option<Scout>> = BTreeMap::new();
+    let mut look = |frame: &Frame| {
+        let process = frame.process & !MARKS;
+        if frame.process & LATE == 0
+            && let Some(scout) = scouts.entry(process).or_insert_with(|| Scout::new(&images.of(process)))
+        {
+            frame.records().map_while(Result::ok).for_each(|record| scout.look(record));
+        }
+    };
+    let error = each_frame(path.as_ref(), &known, &mut look, |frame| {
         if frame.process & LATE == 0 {
-            let analysis = processes.entry(frame.process).or_insert_with(begun);
+            let process = frame.process;
+            let analysis = processes.entry(process).or_insert_with(|| begun(process));
             crate::prefetch::feed(analysis, frame)?;
         }
         progress.at(done + frame.upto);
@@ -186,6 +194,21 @@ pub fn analysed(
     })
     .err();
     (processes, error)
+}
+
+/// The code images of each process, for its pass and for those that work ahead of it.
+struct ImagesOf {
+    /// Where the code is that segments share.
+    shared: Option<PathBuf>,
+    by_process: Mutex<BTreeMap<u32, SharedImages>>,
+}
+
+impl ImagesOf {
+    fn of(&self, process: u32) -> SharedImages {
+        let mut all = self.by_process.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = || SharedImages::new(self.shared.clone(), RecordedFiles::default());
+        all.entry(process).or_insert_with(begun).clone()
+    }
 }
 
 /// The records of one process in a trace file.
@@ -214,12 +237,16 @@ const AHEAD: usize = 4;
 /// How far [`each_late`] came in each file.
 type KnownLate = BTreeMap<PathBuf, u64>;
 
+/// Sees frames before their turn, on another thread.
+type Look<'a> = &'a mut (dyn FnMut(&Frame) + Send);
+
 /// Passes every frame of a trace to `each`, its [`LATE`] mark left in its number. Another thread
-/// reads and unpacks them, but for late definitions that are known. Segments that can not be read
-/// are passed over and named at the end.
+/// reads and unpacks them, but for late definitions that are known, and shows them to `look`.
+/// Segments that can not be read are passed over and named at the end.
 fn each_frame(
     path: &Path,
     known: &KnownLate,
+    look: Look<'_>,
     mut each: impl FnMut(&Frame) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
     let parts = parts::parts(path)?;
@@ -227,7 +254,8 @@ fn each_frame(
     for part in &parts.files {
         place.enter(part);
         let known = known.get(&part.path).copied().unwrap_or(0);
-        let read = each_frame_of(&part.path, known, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
+        let read =
+            each_frame_of(&part.path, known, look, |frame| if place.takes(frame) { each(frame) } else { Ok(()) });
         place.leave(part, read.map_err(|error| without_end(&part.path, error)))?;
     }
     place.end()
@@ -319,6 +347,7 @@ impl Place {
 fn each_frame_of(
     path: &Path,
     known: u64,
+    look: Look<'_>,
     mut each: impl FnMut(&mut Frame) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
     let mut reader = Reader::new(BufReader::new(File::open(path)?))?;
@@ -329,7 +358,10 @@ fn each_frame_of(
         loop {
             let mut frame = used.try_recv().unwrap_or_default();
             let next = match reader.next_frame(&mut frame) {
-                Ok(true) => Ok(frame),
+                Ok(true) => {
+                    look(&frame);
+                    Ok(frame)
+                }
                 Ok(false) => return,
                 Err(error) => Err(error),
             };
@@ -413,7 +445,7 @@ pub fn dump(path: &(impl AsRef<Path> + ?Sized), mut to: impl std::io::Write) -> 
 /// Passes every record of a trace to `each`, with the number of its process. [`LATE`] is set in the
 /// number for records of the trailer.
 pub fn each_record(path: &(impl AsRef<Path> + ?Sized), mut each: impl FnMut(u32, &[u8])) -> Result<(), FileError> {
-    each_frame(path.as_ref(), &KnownLate::new(), |frame| {
+    each_frame(path.as_ref(), &KnownLate::new(), &mut |_| (), |frame| {
         for record in frame.records() {
             each(frame.process, record?);
         }

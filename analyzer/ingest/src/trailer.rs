@@ -10,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use trace::codec::Text;
 use trace::{ImageId, ImageSource, Op, Origin, Record};
 
-use detect::launches::image_reader::{ImageFile, selected};
+use detect::launches::image_reader::selected;
+use detect::launches::images::ImageFile;
 use symbols::Symbolizer;
 
 /// Maximum size of the code added for one process, in bytes, so that the trace stays a trace.

@@ -12,7 +12,7 @@ use kernels::{Explained, explain, explain_json};
 use trace::file::FileError;
 use trace::{ImageId, ImageSource, Op, Record};
 
-use detect::launches::image_reader::read_file;
+use detect::launches::images::read_file;
 use ingest::recorded;
 use ingest::segments::parts;
 use report::doubt::{parameter, words_of};

@@ -4,10 +4,12 @@
 //! `local_files` finds the files of the program under test, `private_file` opens those that only
 //! the user may read, and `output` writes those that the user has named. `interrupt` notes the
 //! signal that asks for an end, `forward` passes signals on to a program. `descriptors` is the
-//! limit of open files, `same_file` compares names.
+//! limit of open files, `same_file` compares names. `background` is for threads that work where a
+//! core is idle.
 
 #![warn(unreachable_pub)]
 
+pub mod background;
 pub mod descriptors;
 pub mod file_name;
 pub mod forward;

@@ -30,8 +30,10 @@ use crate::ranges::graph::provenance::{is_looked_up, voted};
 use crate::ranges::handovers;
 use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks::{self, Fenced};
+use crate::ranges::memo::ahead::Ahead;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
 use crate::ranges::memo::kept_locks::KeptLocks;
+use crate::ranges::memo::replay;
 use crate::ranges::per_block;
 use crate::ranges::selections::{Selections, Selectors, selectors};
 use crate::ranges::ways;
@@ -66,6 +68,8 @@ pub(crate) struct Analysis {
     pub(super) looked_up_by: Option<u8>,
     #[serde(skip)]
     cache: EvaluationCache,
+    #[serde(skip)]
+    ahead: Ahead,
     #[serde(skip)]
     plan: OnceLock<Plan>,
     #[serde(skip)]
@@ -105,7 +109,7 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
             (if_fenced, asked) = (all, if asked.is_empty() { ask } else { asked });
         }
     }
-    let (cache, plan, address_words) = Default::default();
+    let (cache, ahead, plan, address_words) = Default::default();
     Analysis {
         graph,
         cfg,
@@ -117,6 +121,7 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         selectors,
         looked_up_by,
         cache,
+        ahead,
         plan,
         address_words,
     }
@@ -328,15 +333,56 @@ impl Analysis {
         out: &mut Vec<KernelAccess>,
         inputs: &mut Vec<Range<usize>>,
     ) {
+        let ahead = self.ahead.take(launch);
+        let (compute, by_thread) = (|| self.compute(launch), |found: &_| self.by_thread(launch, found));
         let kept = self.cache.get_or_evaluate(
             launch,
             self.address_words(),
             || self.by_block(launch).is_none(),
-            || self.compute(launch),
-            |found| self.by_thread(launch, found),
+            |record| match &ahead {
+                Some(ahead) => ahead.evaluated(record, compute),
+                None => replay::record(record, compute),
+            },
+            |found| match &ahead {
+                Some(ahead) => ahead.refined(found, by_thread),
+                None => by_thread(found),
+            },
         );
+        if let Some(ahead) = &ahead {
+            ahead.take_locks([&kept.locks, &kept.if_fenced]);
+        }
         inputs.extend(kept.bytes());
         inputs.extend(self.resolve_all(&kept.result, (&kept.locks, &kept.if_fenced), launch, out));
+    }
+
+    /// Evaluates a launch whose turn has not come, if its turn will need that: see
+    /// [`crate::ranges::memo::ahead`].
+    pub(crate) fn evaluate_ahead(&self, launch: &LaunchArgs<'_>) {
+        let own = self.ahead.own();
+        let is_known = own.has(launch);
+        if self.cache.has(launch) {
+            if !is_known {
+                own.keep_as(&self.cache);
+            }
+            return;
+        }
+        let Some(found) = (!is_known).then(|| self.ahead.open(launch)).flatten() else { return };
+        let kept = own.get_or_evaluate(
+            launch,
+            self.address_words(),
+            || self.by_block(launch).is_none(),
+            |record| found.evaluated(record, || self.compute(launch)),
+            |result| found.refined(result, |result| self.by_thread(launch, result)),
+        );
+        if self.ahead.is_closed(launch, &found) {
+            return;
+        }
+        let places = [&kept.locks, &kept.if_fenced];
+        let known = places.map(|locks| locks.get().is_some());
+        self.resolve_all(&kept.result, (&kept.locks, &kept.if_fenced), launch, &mut Vec::new());
+        // Those that were known are of another launch.
+        let [locks, if_fenced] = places.map(|locks| locks.get().cloned());
+        found.hand_over_locks([locks.filter(|_| !known[0]), if_fenced.filter(|_| !known[1])]);
     }
 
     pub(crate) fn evaluate_uncached(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {

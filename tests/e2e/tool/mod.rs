@@ -1,5 +1,6 @@
 //! The program `streamsan`: its commands, recorded traces, explanations, hunts.
 
+mod ahead;
 mod architectures;
 mod command_line;
 mod commands;

@@ -68,6 +68,15 @@ fn open_same(path: &Path, identity: FileIdentity) -> io::Result<File> {
 }
 
 impl HeldFile {
+    /// Whether both surely are one file.
+    pub(crate) fn is(&self, other: &HeldFile) -> bool {
+        match (&self.0, &other.0) {
+            (Hold::Open(one), Hold::Open(other)) => Arc::ptr_eq(one, other),
+            (Hold::Later(one), Hold::Later(other)) => one == other,
+            _ => false,
+        }
+    }
+
     /// The file; `None`: it is gone, or another one has its name.
     pub(crate) fn file(&self, path: &Path) -> Option<Arc<File>> {
         match &self.0 {

@@ -24,7 +24,7 @@ use trace::segment::{CODE, SHARED, SYMBOLS};
 use trace::{ImageId, ImageSource, Op, Record};
 
 use crate::trailer::Late;
-use detect::launches::image_reader::ImageFile;
+use detect::launches::images::ImageFile;
 use system::private_file;
 
 /// Digits of a name: half of a SHA-256.

@@ -10,11 +10,9 @@
 
 use super::kept_evaluations::KeptEvaluations;
 use super::relocated::Relocations;
-use super::replay::{self, ReplayProgram};
+use super::replay::{RecordedEvaluation, ReplayProgram};
 use crate::Extent;
 use crate::effects::LaunchArgs;
-use crate::ranges::domain::byte_set::ByteSet;
-use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use crate::ranges::memo::kept_locks::{self, KeptLocks};
@@ -30,7 +28,7 @@ const MAX_AHEAD: u32 = 24;
 /// Grid, block, cluster, dynamic shared memory, bytes of parameters.
 pub(super) type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
 
-fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
+pub(super) fn shape(l: &LaunchArgs<'_>) -> LaunchShape {
     (l.grid, l.block, l.cluster, l.shared, l.params.len())
 }
 
@@ -66,11 +64,11 @@ impl CachedEvaluation {
 }
 
 /// What is kept of one kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     kept: KeptEvaluations,
     /// Each with a launch of the shape it holds for, but for the grid. The latest are last.
-    programs: Vec<(LaunchShape, ReplayProgram)>,
+    programs: Vec<(LaunchShape, Arc<ReplayProgram>)>,
     /// Recordings less the launches that were replayed.
     ahead: u32,
     /// Something was evaluated that is not on disk.
@@ -86,7 +84,7 @@ pub(crate) struct EvaluationCache {
 }
 
 /// A result that says more than the one before, and the inputs that it rests on besides.
-type Refined = (EvaluatedAccesses<Extent>, Vec<LaunchInput>);
+pub(crate) type Refined = (EvaluatedAccesses<Extent>, Vec<LaunchInput>);
 
 /// Appends, and forgets the first when there are so many.
 pub(super) fn push<T>(list: &mut Vec<T>, most: usize, new: T) {
@@ -114,14 +112,25 @@ impl EvaluationCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).relocations.taken()
     }
 
+    /// Whether a result for this launch is kept.
+    pub(crate) fn has(&self, launch: &LaunchArgs<'_>) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.get(&shape(launch), launch).is_some()
+    }
+
+    /// Keeps what another one keeps, and nothing else.
+    pub(crate) fn keep_as(&self, other: &EvaluationCache) {
+        let state = other.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
     /// The result for a launch, from what is kept if possible. `words`: the offsets of those that
-    /// addresses derive from.
+    /// addresses derive from. `evaluate`: with a recording for other launches, or without.
     pub(crate) fn get_or_evaluate(
         &self,
         launch: &LaunchArgs<'_>,
         words: &[u16],
         recordable: impl FnOnce() -> bool,
-        evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>,
+        evaluate: impl FnOnce(bool) -> RecordedEvaluation,
         refine: impl FnOnce(&EvaluatedAccesses<Extent>) -> Option<Refined>,
     ) -> Arc<CachedEvaluation> {
         let wanted = shape(launch);
@@ -163,11 +172,9 @@ impl EvaluationCache {
             }
             recordable() && store.ahead < MAX_AHEAD && store.kept.count(like) > 1
         };
-        let taken = replay::record(record, evaluate);
-        let result: EvaluatedAccesses<Extent> =
-            taken.result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect();
-        let refined = refine(&result);
-        let new = Arc::new(kept(taken.inputs, result, refined));
+        let taken = evaluate(record);
+        let refined = refine(&taken.result);
+        let new = Arc::new(kept(taken.inputs, taken.result, refined));
         let mut store = lock();
         store.fresh = true;
         store.relocations.note(wanted, words, launch, &new);

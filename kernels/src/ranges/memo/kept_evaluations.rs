@@ -28,7 +28,7 @@ const MOST_ACCESSES: usize = 1 << 13;
 type Values = SmallVec<[u64; 4]>;
 
 /// Evaluations of one shape that rest on the same inputs, by the values of these.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Family {
     shape: LaunchShape,
     inputs: SmallVec<[LaunchInput; 4]>,
@@ -42,7 +42,7 @@ impl Family {
 }
 
 /// The kept evaluations of one kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct KeptEvaluations {
     families: Vec<Family>,
     /// All of them, the latest last.

@@ -38,7 +38,7 @@ const ALIGNMENT: u64 = 256;
 type Pointer = (u16, u64);
 
 /// The evaluations of alike launches.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Alike {
     shape: LaunchShape,
     numbers: Vec<(LaunchInput, u64)>,
@@ -54,7 +54,7 @@ struct Alike {
 }
 
 /// All of one kernel. The latest are last.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Relocations {
     sets: Vec<Alike>,
     /// In this process.
@@ -193,6 +193,7 @@ mod tests {
     use crate::ranges::domain::int::Int;
     use crate::ranges::domain::tape::input;
     use crate::ranges::memo::evaluation_cache::EvaluationCache;
+    use crate::ranges::memo::replay::record;
 
     /// Enough for evaluations that agree, and some checks of the launches behind them.
     const LAUNCHES: u64 = 120;
@@ -250,7 +251,8 @@ mod tests {
         let params: Vec<u8> = [a, b].iter().flat_map(|p| p.to_le_bytes()).chain(n.to_le_bytes()).collect();
         let launch = LaunchArgs::new([1, 1, 1], [128, 1, 1], &params);
         let before = cache.relocated();
-        let got = cache.get_or_evaluate(&launch, &[0, 8], || false, || kernel.evaluate(&launch), |_| None);
+        let got =
+            cache.get_or_evaluate(&launch, &[0, 8], || false, |how| record(how, || kernel.evaluate(&launch)), |_| None);
         let took = cache.relocated() > before;
         let expected = kernel.found(&launch);
         let expected = if took { bounded(expected) } else { expected };
@@ -302,7 +304,7 @@ mod tests {
             for n in 0..40 {
                 let params = params(n);
                 let with = LaunchArgs::new([1, 1, 1], [128, 1, 1], &params);
-                cache.get_or_evaluate(&with, &[0, 8], || false, || kernel.evaluate(&with), |_| None);
+                cache.get_or_evaluate(&with, &[0, 8], || false, |how| record(how, || kernel.evaluate(&with)), |_| None);
             }
             let taken = cache.relocated();
             assert!((40..80).all(|n| !launch(&cache, kernel, pointers(n, 0x10_0000), 100)), "{kernel:?}");
@@ -341,7 +343,7 @@ mod tests {
                 [block(0), block(300)].iter().flat_map(|p| p.to_le_bytes()).chain([100, 0, 0, 0]).collect();
             let shape = LaunchArgs::new([1, 1, 1], [128, 1, 1], &params);
             let kept = |cache: &EvaluationCache| {
-                cache.get_or_evaluate(&shape, &[0, 8], || false, || unreachable!("it was evaluated"), |_| None)
+                cache.get_or_evaluate(&shape, &[0, 8], || false, |_| unreachable!("it was evaluated"), |_| None)
             };
             let word = ReachedBytes::new(SymbolicBase::Word(8), false, Extent::Unknown { reason: Reason::Loaded });
             let words = [(3, [word].into_iter().collect())].into_iter().collect();

@@ -3,12 +3,14 @@
 //! Owns recorded evaluations: what is left of a tape when only what decides, or is part of the
 //! result, is kept.
 
-use crate::effects::LaunchArgs;
+use crate::effects::{Extent, LaunchArgs};
 use crate::ranges::domain::byte_set::ByteSet;
+use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::{self, LaunchInput, Tape, TapeBase, TapeOp, TapeTerms};
 use crate::ranges::domain::tape_arithmetic::Linear;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 #[derive(Debug)]
 enum What {
@@ -34,26 +36,32 @@ pub(crate) struct ReplayProgram {
 }
 
 /// An evaluation, and what it rests on.
-pub(super) struct RecordedEvaluation {
-    pub(crate) result: EvaluatedAccesses<ByteSet>,
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedEvaluation {
+    pub(crate) result: EvaluatedAccesses<Extent>,
     /// The inputs that its result was made with.
     pub(crate) inputs: Vec<LaunchInput>,
     /// For other launches.
-    pub(crate) program: Option<ReplayProgram>,
+    pub(crate) program: Option<Arc<ReplayProgram>>,
 }
 
 /// Evaluates, and records it for other launches if wanted.
-pub(super) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
+pub(crate) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
     let (result, mut tape) = tape::run(record, evaluate);
     if !tape.is_full() {
         let program = ReplayProgram::new(&tape, &result);
-        return RecordedEvaluation { inputs: program.inputs().collect(), program: Some(program), result };
+        let inputs = program.inputs().collect();
+        return RecordedEvaluation { inputs, program: Some(Arc::new(program)), result: finished(&result) };
     }
     // Numbers may be in the result as they were read.
     for (_, r, _) in &result {
         r.map(&mut |extent| extent.map(&mut |x| tape.touch(x)));
     }
-    RecordedEvaluation { result, inputs: tape.into_touched(), program: None }
+    RecordedEvaluation { result: finished(&result), inputs: tape.into_touched(), program: None }
+}
+
+fn finished(result: &EvaluatedAccesses<ByteSet>) -> EvaluatedAccesses<Extent> {
+    result.iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
 }
 
 impl ReplayProgram {
@@ -111,7 +119,7 @@ impl ReplayProgram {
     }
 
     /// What an evaluation of this launch would find, if it is one that this holds for.
-    pub(crate) fn play(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<crate::Extent>> {
+    pub(crate) fn play(&self, launch: &LaunchArgs<'_>) -> Option<EvaluatedAccesses<Extent>> {
         let mut values: SmallVec<[i128; 32]> = SmallVec::with_capacity(self.steps.len());
         for s in &self.steps {
             let v = match &s.what {
