@@ -21,6 +21,7 @@ mod locks;
 mod measured;
 mod modern_calls;
 mod passed_pointers;
+mod pipeline_forms;
 mod pipelines;
 mod refusals;
 mod replaced_files;
