@@ -290,7 +290,11 @@ impl<'b> Block<'b> {
     pub(crate) fn run(&mut self, turns: u32, impatient: bool) -> Progress {
         // Both are counted in parts.
         let (mut turns, mut rounds, mut rests) = (turns * PARTS, ROUNDS * PARTS, 0);
-        let parts = if self.env.events.is_some() { PARTS } else { 1 };
+        let checked = self.env.events.is_some();
+        let parts = if checked { PARTS } else { 1 };
+        // All warps but one did so at their last turn. Which one is first in a round does not
+        // matter then: thread 0 polls at the grid's barrier while its block waits for it.
+        let mut others_waited = false;
         while turns > 0 && rounds > 0 {
             let mut progress = false;
             let mut paused = false;
@@ -307,7 +311,7 @@ impl<'b> Block<'b> {
                 if self.done[at] {
                     continue;
                 }
-                let alone = impatient && blocked + 1 >= running;
+                let alone = impatient && (blocked + 1 >= running || checked && others_waited);
                 let jumps = if alone { TURN / 256 } else { TURN >> (schedule % 14) };
                 // As it would go round to all others, too.
                 cut &= !alone;
@@ -344,6 +348,7 @@ impl<'b> Block<'b> {
                     return Progress::Paused;
                 }
             }
+            others_waited = blocked > 0 && blocked + 1 >= running;
             if !left {
                 self.state.bulk.end(self.env.events);
                 self.state.ended = true;

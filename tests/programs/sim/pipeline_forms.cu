@@ -1,6 +1,6 @@
 // Pipelines of Hopper in 100 forms, written from CUDA's manual and the PTX ISA: each kernel as it
-// should be (V = 0), and with one change (V > 0). `pipeline_forms` launches the first of each,
-// `pipeline_forms KERNEL V` one.
+// should be (V = 0), and with one change (V > 0). `pipeline_forms V KERNEL` launches form V of each
+// kernel from this one on that has it, until one fails.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -520,14 +520,17 @@ static Kernel kernels[] = {
 };
 
 int main(int argc, char **argv) {
-    const char *wanted = argc > 2 ? argv[1] : "";
+    if (argc < 3) return 2;
+    size_t form = atoi(argv[1]);
     int *in, *out, host[4096];
     for (int i = 0; i < 4096; i++) host[i] = i * 13 + 5;
     cudaMalloc(&in, sizeof host);
     cudaMalloc(&out, sizeof host);
     cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice);
+    bool begun = false;
     for (auto &k : kernels) {
-        if (*wanted && strcmp(k.name, wanted)) continue;
+        begun |= !strcmp(k.name, argv[2]);
+        if (!begun || form >= k.forms.size()) continue;
         cudaMemset(out, 0, sizeof host);
         cudaLaunchConfig_t c = {};
         c.gridDim = k.grid, c.blockDim = k.block;
@@ -535,7 +538,9 @@ int main(int argc, char **argv) {
         a.id = cudaLaunchAttributeClusterDimension;
         a.val.clusterDim = { (unsigned)k.cluster, 1, 1 };
         c.attrs = &a, c.numAttrs = 1;
-        cudaLaunchKernelEx(&c, k.forms[*wanted ? atoi(argv[2]) : 0], (const int *)in, out);
-        printf("%s: %s\n", k.name, cudaGetErrorName(cudaDeviceSynchronize()));
+        cudaLaunchKernelEx(&c, k.forms[form], (const int *)in, out);
+        cudaError_t error = cudaDeviceSynchronize();
+        printf("%s: %s\n", k.name, cudaGetErrorName(error));
+        if (error) return 1;
     }
 }
