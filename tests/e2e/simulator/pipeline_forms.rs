@@ -1,6 +1,6 @@
-//! Pipelines of Hopper in many forms (compute capability 9.0, PTX and machine code) with `--inside`,
-//! by an author who had CUDA's manuals only: each kernel as it should be is silent, and each change
-//! that makes it racy is found, but for those that machine code does not show.
+//! Pipelines of Hopper in many forms (compute capability 9.0, PTX and machine code) with
+//! `--inside`, by an author who had CUDA's manuals only: each kernel as it should be is silent, and
+//! each change that makes it racy is found, but for those that machine code does not show.
 
 use std::path::{Path, PathBuf};
 

@@ -36,19 +36,16 @@ impl Walk<'_> {
             return;
         }
         let region = self.region(from);
+        let ways = region.end.map(|end| self.ways(end, from, &region)).unwrap_or_default();
+        let joins = region.end.map(|end| self.joins[end.0 as usize].clone()).unwrap_or_default();
         // What is brought straight from here is asked before any join changes, if it is brought
         // once.
-        let ways = region.end.map(|end| self.ways(end, from, &region)).unwrap_or_default();
-        let mut straight: Vec<Vec<Option<LaneValue>>> = Vec::new();
-        if let Some(end) = region.end.filter(|_| !region.returns) {
-            for at in 0..self.joins[end.0 as usize].len() {
-                let join = self.joins[end.0 as usize][at];
-                let brought = |walk: &mut Self, way: &BlockId| {
-                    let n = arm(walk.lanes.g, join, *way).filter(|_| walk.is_straight(from, *way))?;
-                    Some(walk.lanes.get(n).clone())
-                };
-                straight.push(ways.iter().map(|way| brought(self, way)).collect());
-            }
+        let mut brought: Vec<(NodeId, Vec<Option<LaneValue>>)> = Vec::with_capacity(joins.len());
+        for join in joins {
+            let straight = |way: &BlockId| !region.returns && self.is_straight(from, *way);
+            let asked: Vec<bool> = ways.iter().map(straight).collect();
+            let asked = ways.iter().zip(asked).map(|(way, asked)| if asked { self.brought(join, *way) } else { None });
+            brought.push((join, asked.collect()));
         }
         let left = self.enter(from, &region, mask);
         for (b, mask) in self.may_reach(from, mask, region.end) {
@@ -60,19 +57,11 @@ impl Walk<'_> {
         }
         let Some(end) = region.end else { return };
         // A join there holds what all ways bring, if that is the same.
-        let mut new = Vec::new();
-        for at in 0..self.joins[end.0 as usize].len() {
-            let join = self.joins[end.0 as usize][at];
-            let mut brought = Vec::new();
-            for (k, way) in ways.iter().enumerate() {
-                brought.push(match arm(self.lanes.g, join, *way) {
-                    Some(_) if !region.returns && self.is_straight(from, *way) => straight[at][k].clone(),
-                    Some(n) => Some(self.lanes.get(n).clone()),
-                    None => None,
-                });
-            }
-            let value: Option<Vec<LaneValue>> = brought.into_iter().collect();
-            new.push((join, value.and_then(|all| all.into_iter().reduce(|a, b| common(a, &b, mask)))));
+        let mut new = Vec::with_capacity(brought.len());
+        for (join, values) in brought {
+            let all = ways.iter().zip(values).map(|(way, value)| value.or_else(|| self.brought(join, *way)));
+            let all: Option<Vec<LaneValue>> = all.collect();
+            new.push((join, all.and_then(|all| all.into_iter().reduce(|a, b| common(a, &b, mask)))));
         }
         // Threads that went straight to the end have what joins of the region held before.
         if ways.iter().any(|way| self.is_straight(from, *way)) {
@@ -86,6 +75,12 @@ impl Walk<'_> {
         }
         self.lanes.joined();
         self.wait(end, mask);
+    }
+
+    /// What a way brings to a join.
+    fn brought(&mut self, join: NodeId, way: BlockId) -> Option<LaneValue> {
+        let n = arm(self.lanes.g, join, way)?;
+        Some(self.lanes.get(n).clone())
     }
 
     /// Gives the joins of a region what they hold while threads are in it; what those held before
