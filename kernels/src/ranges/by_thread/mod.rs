@@ -22,6 +22,10 @@
 //! instruction of which not all addresses are known surely goes elsewhere (`graph/provenance.rs`,
 //! where no table and nothing stored is in the address). Then nothing else can be touched.
 //!
+//! A branch behind which all ways come to the same for the accesses that are followed is not asked
+//! (`relevance`): threads go on where its ways meet, as they do in the end, or never make another
+//! access.
+//!
 //! Bytes are claimed as exact when a thread touches them whatever the data are. A value of a
 //! pointer is part of an address only: as soon as anything else is done with it, it is noted as an
 //! input that the result rests on. So an address that is put together of two words is a number, and
@@ -46,6 +50,7 @@ mod lanes;
 mod made_maps;
 mod numbers;
 mod plan;
+mod relevance;
 mod rounds;
 mod runs;
 mod shuffles;

@@ -1,8 +1,9 @@
 //! What of a kernel's graph matters when its threads are followed, whatever the launch.
 //!
 //! Owns how far the value of a node reaches (a launch, a thread, an iteration), and which addresses
-//! are surely data.
+//! are surely data. Keeps which branches decide about a block ([`super::relevance`]).
 
+use super::relevance::deciders;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Special};
 use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
@@ -31,6 +32,8 @@ pub(crate) struct Plan {
     /// By access: its base may be another one than those that `graph/provenance.rs` names, which
     /// guesses how long tables are, and does not see what is stored.
     pub(super) elsewhere: Vec<bool>,
+    /// By block: the branches that decide whether threads come there.
+    pub(super) deciders: Vec<Vec<BlockId>>,
 }
 
 /// Nodes looked through for one address.
@@ -85,7 +88,7 @@ impl Plan {
             Target::Address(n) => looks_up(g, n),
             _ => true,
         });
-        Plan { reach, data: data.collect(), elsewhere: elsewhere.collect() }
+        Plan { reach, data: data.collect(), elsewhere: elsewhere.collect(), deciders: deciders(cfg) }
     }
 }
 

@@ -216,7 +216,7 @@ impl Walk<'_> {
                 continue;
             }
             match analysis.branches[b.0 as usize] {
-                Some(branch) if branch.taken != branch.fall => {
+                Some(branch) if branch.taken != branch.fall && self.decides[b.0 as usize] => {
                     let [taken, fall, unknown] = self.lanes.get(branch.cond).decides(&mask);
                     let either = |known: Mask| std::array::from_fn(|k| known[k] | unknown[k]);
                     let ways = [(branch.taken, either(taken)), (branch.fall, either(fall))];

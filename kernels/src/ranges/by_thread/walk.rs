@@ -7,6 +7,7 @@ use super::lane_classes::{Mask, NO_LANES, lanes};
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::made_maps::{MadeMaps, MapPlace};
+use super::relevance::{Relevance, only_arm};
 use super::rounds::Rounds;
 use super::runs::Runs;
 use super::tile_set::TileSet;
@@ -14,6 +15,7 @@ use super::unknown_branches::Region;
 use crate::effects::LaunchArgs;
 use crate::ir::BlockId;
 use crate::ranges::analysis::Analysis;
+use crate::ranges::eval::conditions::Branch;
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, MapStepNode, NodeId, Target, WarpDecision};
 use crate::ranges::map_words;
@@ -75,6 +77,8 @@ pub(super) struct Walk<'a> {
     /// The accesses to be followed, and the joins that matter, by block.
     pub(super) accesses: Vec<Vec<usize>>,
     pub(super) joins: Vec<Vec<NodeId>>,
+    /// By block: the branch there matters.
+    pub(super) decides: Vec<bool>,
     pub(super) regions: FxHashMap<BlockId, Rc<Region>>,
     /// ThreadLanes by the block that they are at, by its place in the order of the code.
     waiting: std::collections::BTreeMap<u32, Mask>,
@@ -85,26 +89,6 @@ pub(super) struct Walk<'a> {
     rounds: Rounds,
     /// Values that it may cost.
     budget: usize,
-}
-
-/// The joins that nodes rest on, and what warps decide for them, by block.
-fn needed(g: &Graph, blocks: usize, roots: impl Iterator<Item = NodeId>) -> Vec<Vec<NodeId>> {
-    let mut joins = vec![Vec::new(); blocks];
-    let mut seen = vec![false; g.nodes.len()];
-    let mut work: Vec<NodeId> = roots.collect();
-    while let Some(n) = work.pop() {
-        if std::mem::replace(&mut seen[n.0 as usize], true) {
-            continue;
-        }
-        let node = g.node(n);
-        let decision = g.decisions.get(&n);
-        if matches!(node.kind, Kind::Phi(_) | Kind::LoopPhi(..)) || decision.is_some() {
-            joins[node.home.0 as usize].push(n);
-        }
-        work.extend(g.operands(n));
-        work.extend(decision.and_then(WarpDecision::asks));
-    }
-    joins
 }
 
 impl<'a> Walk<'a> {
@@ -118,7 +102,7 @@ impl<'a> Walk<'a> {
     ) -> Walk<'a> {
         let (g, cfg) = (&analysis.graph, &analysis.cfg);
         let mut accesses = vec![Vec::new(); cfg.succs.len()];
-        let mut roots: Vec<NodeId> = g.conds.iter().flatten().copied().collect();
+        let mut roots: Vec<NodeId> = Vec::new();
         for k in followed {
             let a = &g.accesses[*k];
             accesses[a.block.0 as usize].push(*k);
@@ -141,7 +125,10 @@ impl<'a> Walk<'a> {
         let puts = g.map_words.iter().filter(|s| matches!(s.step, MapStepNode::Word { .. })).map(|s| s.block);
         let mut before_maps = map_words::before(cfg, puts.clone());
         puts.for_each(|b| before_maps[b.0 as usize] = true);
-        let joins = needed(g, cfg.succs.len(), roots.into_iter());
+        let at_work = (0..cfg.succs.len())
+            .filter(|b| !accesses[*b].is_empty() || !map_steps[*b].is_empty())
+            .map(|b| BlockId(b as u32));
+        let Relevance { joins, decides } = Relevance::new((g, cfg, analysis.plan()), at_work, roots.into_iter());
         // Kernels that copy by maps share the work out among warp groups. (Threads that make maps
         // come before those that use them.)
         let copies = followed.iter().any(|k| g.accesses[*k].is_tiled());
@@ -161,6 +148,7 @@ impl<'a> Walk<'a> {
             analysis,
             accesses,
             joins,
+            decides,
             regions: FxHashMap::default(),
             waiting: std::collections::BTreeMap::new(),
             touched: Touched::default(),
@@ -232,6 +220,7 @@ impl<'a> Walk<'a> {
         let analysis = self.analysis;
         let succs = &analysis.cfg.succs[b.0 as usize];
         match (analysis.branches[b.0 as usize], &succs[..]) {
+            (branch, _) if !self.decides[b.0 as usize] && parts(branch, succs) => self.pass(b, mask),
             (Some(branch), _) if branch.taken != branch.fall => {
                 let [taken, fall, unknown] = self.lanes.get(branch.cond).decides(mask);
                 // What joins hold is asked before any of them changes.
@@ -284,6 +273,26 @@ impl<'a> Walk<'a> {
             self.lanes.joined();
         }
         self.wait(to, mask);
+    }
+
+    /// Threads whose way from a block does not matter go on where all ways meet.
+    fn pass(&mut self, from: BlockId, mask: &Mask) {
+        let Some(end) = self.analysis.cfg.ipdom[from.0 as usize] else { return };
+        let joins = &self.joins[end.0 as usize];
+        let brought: Vec<(NodeId, Option<LaneValue>)> = joins
+            .iter()
+            .map(|join| (*join, only_arm(self.lanes.g, *join).map(|n| self.lanes.get(n).clone())))
+            .collect();
+        for (join, value) in &brought {
+            match value {
+                Some(value) => self.lanes.assign(*join, mask, value),
+                None => self.lanes.forget(*join, mask),
+            }
+        }
+        if !brought.is_empty() {
+            self.lanes.joined();
+        }
+        self.wait(end, mask);
     }
 
     pub(super) fn wait(&mut self, at: BlockId, mask: &Mask) {
@@ -445,6 +454,11 @@ impl<'a> Walk<'a> {
         }
         Some(all)
     }
+}
+
+/// Do threads at the end of a block part?
+fn parts(branch: Option<Branch>, succs: &[BlockId]) -> bool {
+    branch.map_or(succs.len() > 1, |branch| branch.taken != branch.fall)
 }
 
 /// The value that a join has when it is reached from a block.

@@ -137,7 +137,7 @@ fn cleared_in_loop(
     let mut facts = Vec::new();
     implied_facts(eval, &c, &mut facts);
     for f in facts {
-        let (found, whole) = each_iteration(eval, &f, count, l, &entry);
+        let (found, whole) = each_iteration(eval, (&f, false), count, l, &entry);
         // A step over zero would leave the number unequal in all iterations.
         if whole || matches!(f, Fact::Le(_)) {
             all.extend(found.into_iter().map(Cond::Le));

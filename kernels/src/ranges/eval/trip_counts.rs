@@ -150,6 +150,7 @@ fn back_conditions(eval: &mut Eval<'_>, l: u32, k: AtomId) -> (Vec<ConstraintRef
     let mut exact = latches.len() == 1;
     // Blocks whose decision to stay in the loop is among the conditions.
     let mut deciding: Vec<BlockId> = Vec::new();
+    let one_way_out = exact && ways_out(eval, l) == 1;
     for p in latches {
         deciding.push(p);
         let mut conds = vec![edge_condition(eval, p, header)];
@@ -166,17 +167,18 @@ fn back_conditions(eval: &mut Eval<'_>, l: u32, k: AtomId) -> (Vec<ConstraintRef
             continue;
         }
         let mut got: Vec<AffineForm> = Vec::new();
+        let mut facts = Vec::new();
         for c in &conds {
-            let mut facts = Vec::new();
             implied_facts(eval, c, &mut facts);
             exact &= captured(c);
-            for f in facts {
-                let (found, same) = each_iteration(eval, &f, k, l, &pre);
-                exact &= same;
-                for g in found {
-                    if !got.contains(&g) {
-                        got.push(g);
-                    }
+        }
+        let is_only = one_way_out && facts.len() == 1 && conds.iter().all(captured);
+        for f in facts {
+            let (found, same) = each_iteration(eval, (&f, is_only), k, l, &pre);
+            exact &= same;
+            for g in found {
+                if !got.contains(&g) {
+                    got.push(g);
                 }
             }
         }
@@ -203,11 +205,26 @@ fn leaves_only_from(eval: &Eval<'_>, l: u32, deciding: &[BlockId]) -> bool {
     })
 }
 
+/// On how many edges threads leave a loop, or end in it.
+fn ways_out(eval: &Eval<'_>, l: u32) -> usize {
+    let members = &eval.cfg.loops[l as usize].members;
+    let of = |b: usize| {
+        let leaving = eval.cfg.succs[b].iter().filter(|s| !members[s.0 as usize]).count();
+        let ends = match eval.branches[b] {
+            Some(branch) => branch.taken.is_none() || branch.fall.is_none(),
+            None => eval.cfg.succs[b].is_empty(),
+        };
+        leaving + usize::from(ends)
+    };
+    (0..members.len()).filter(|b| members[*b]).map(of).sum()
+}
+
 /// The constraints for every k >= 0 that follow from a fact that held at iteration k-1 (for
-/// k >= 1), and whether they say exactly as much as the fact.
+/// k >= 1), and whether they say exactly as much as the fact. With the fact: whether the loop goes
+/// on as long as it holds, and no longer.
 pub(crate) fn each_iteration(
     eval: &mut Eval<'_>,
-    f: &Fact,
+    (f, is_only): (&Fact, bool),
     k: AtomId,
     l: u32,
     pre: &ConstraintSet,
@@ -241,13 +258,14 @@ pub(crate) fn each_iteration(
     }
     let whole = rest.add(&AffineForm::atom(k), ck);
     if ne {
-        // A step that divides the distance cannot jump over zero; one that does not is assumed
-        // to end.
+        // A step that divides the distance cannot jump over zero. A loop that would is assumed to
+        // end, and so is one that goes away from zero, if nothing else ends it.
         let (lo, hi) = eval.atoms.bounds_in(&rest, pre, false);
         let divides = rest.terms.iter().all(|t| t.1.divides(ck)) && rest.c.divides(ck);
-        return match ck {
-            c if c < 0 && (lo >= 0 || divides) => (vec![whole.scale(-1)], divides && lo >= 0),
-            c if c > 0 && (hi <= 0 || divides) => (vec![whole], divides && hi <= 0),
+        let (is_towards, bound) = if ck < 0 { (lo >= 0, whole.scale(-1)) } else { (hi <= 0, whole) };
+        return match (is_towards, divides) {
+            (true, true) => (vec![bound], true),
+            (true, false) | (false, true) if is_only => (vec![bound], false),
             _ => none,
         };
     }
