@@ -48,14 +48,37 @@ pub enum Stmt {
     Access(u8, AccessKind, bool, bool, Expr),
     If(Cond, Vec<Stmt>, Vec<Stmt>),
     Return(Cond),
-    /// variable, start, bound, its next value, signed
-    For(usize, Expr, Expr, Expr, bool, Vec<Stmt>),
+    For(Loop),
+    /// The innermost loop ends, or its next turn begins.
+    Leave(Cond),
+    Continue(Cond),
     /// One or the other, as data say.
     Ask(Vec<Stmt>, Vec<Stmt>),
     /// Again and again, until data say otherwise.
     Wait(Vec<Stmt>),
     /// A variable gets another value.
     Set(usize, Expr),
+}
+
+/// A loop that counts.
+pub struct Loop {
+    var: usize,
+    start: Expr,
+    bound: Expr,
+    next: Expr,
+    signed: bool,
+    /// It goes on until the variable is the bound, and not as long as it is smaller.
+    until_equal: bool,
+    body: Vec<Stmt>,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Through,
+    Leaves,
+    Continues,
+    Returns,
 }
 
 const LEAVES: [&str; 9] = ["tx", "ty", "bx", "by", "i", "n", "m", "d", "i"];
@@ -100,31 +123,41 @@ fn cond(r: &mut Rng, vars: usize) -> Cond {
 
 /// Statements at random; `asks`: data decide some of them.
 pub fn block(r: &mut Rng, depth: u32, vars: usize, loops: u32, asks: bool) -> Vec<Stmt> {
+    statements(r, (depth, vars, loops), asks, false)
+}
+
+/// The same; `inside`: they lie in a loop.
+fn statements(r: &mut Rng, (depth, vars, loops): (u32, usize, u32), asks: bool, inside: bool) -> Vec<Stmt> {
     (0..1 + r.below(2))
         .map(|_| match r.below(if asks { 16 } else { 10 }) {
+            0 | 12 if inside && r.below(2) == 0 => Stmt::Leave(cond(r, vars)),
+            1 if inside && r.below(4) == 0 => Stmt::Continue(cond(r, vars)),
             10 | 11 if vars > 0 => Stmt::Set(r.below(vars as u64) as usize, next(r, vars - 1)),
             // (Most loops on data only wait.)
             12 | 13 if depth > 0 => {
-                let body = if r.below(3) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
+                let body =
+                    if r.below(3) == 0 { statements(r, (depth - 1, vars, loops), asks, true) } else { Vec::new() };
                 Stmt::Wait(body)
             }
             14 | 15 if depth > 0 => {
-                let other = if r.below(2) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
-                Stmt::Ask(block(r, depth - 1, vars, loops, asks), other)
+                let other =
+                    if r.below(2) == 0 { statements(r, (depth - 1, vars, loops), asks, inside) } else { Vec::new() };
+                Stmt::Ask(statements(r, (depth - 1, vars, loops), asks, inside), other)
             }
             0..=3 if depth > 0 => {
-                let other = if r.below(3) == 0 { block(r, depth - 1, vars, loops, asks) } else { Vec::new() };
-                Stmt::If(cond(r, vars), block(r, depth - 1, vars, loops, asks), other)
+                let other =
+                    if r.below(3) == 0 { statements(r, (depth - 1, vars, loops), asks, inside) } else { Vec::new() };
+                Stmt::If(cond(r, vars), statements(r, (depth - 1, vars, loops), asks, inside), other)
             }
             4 | 5 if depth > 0 && loops > 0 => {
                 let start = expr(r, 1, vars);
                 // Few iterations: the bound is masked.
                 let bound = Expr::Bin("&", Box::new(expr(r, 1, 0)), Box::new(Expr::Num(127)));
-                let body = block(r, depth - 1, vars + 1, loops - 1, asks);
-                let signed = r.below(2) == 0;
-                Stmt::For(vars, start, bound, next(r, vars), signed, body)
+                let body = statements(r, (depth - 1, vars + 1, loops - 1), asks, true);
+                let (signed, until_equal) = (r.below(2) == 0, r.below(4) == 0);
+                Stmt::For(Loop { var: vars, start, bound, next: next(r, vars), signed, until_equal, body })
             }
-            6 if depth == 3 => Stmt::Return(cond(r, vars)),
+            6 if depth == 3 || (inside && r.below(2) == 0) => Stmt::Return(cond(r, vars)),
             _ => {
                 // No plain reads: the assembler sinks a discarded one, volatile or not, past later
                 // exits.
@@ -255,17 +288,19 @@ pub fn text(block: &[Stmt], out: &mut String) {
                 out.push_str("}\n");
             }
             Stmt::Set(v, e) => writeln!(out, "v{v} = {};", e.text()).unwrap(),
-            Stmt::For(v, start, bound, next, signed, body) => {
-                let ty = if *signed { "int" } else { "unsigned" };
+            Stmt::Leave(c) => writeln!(out, "if {} break;", c.text()).unwrap(),
+            Stmt::Continue(c) => writeln!(out, "if {} continue;", c.text()).unwrap(),
+            Stmt::For(l) => {
+                let ty = if l.signed { "int" } else { "unsigned" };
+                let (v, goes_on) = (l.var, if l.until_equal { "!=" } else { "<" });
+                let (start, bound, next) = (l.start.text(), l.bound.text(), l.next.text());
                 writeln!(
                     out,
-                    "for ({ty} v{v} = ({ty})({}), c{v} = 0; v{v} < ({ty})({}) && c{v} < 70; v{v} = ({ty})({}), c{v}++) {{",
-                    start.text(),
-                    bound.text(),
-                    next.text()
+                    "for ({ty} v{v} = ({ty})({start}), c{v} = 0; v{v} {goes_on} ({ty})({bound}) && c{v} < 70; \
+                     v{v} = ({ty})({next}), c{v}++) {{"
                 )
                 .unwrap();
-                text(body, out);
+                text(&l.body, out);
                 out.push_str("}\n");
             }
         }
@@ -306,62 +341,73 @@ impl Env {
 /// What is touched: by pointer and kind, offsets with their widths.
 pub type Truth = BTreeMap<(u8, AccessKind), FxHashSet<(i64, i64)>>;
 
-/// Runs a block for one thread; false: it returned.
-pub fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> bool {
+/// Runs a block for one thread.
+pub fn run(block: &[Stmt], e: &mut Env, t: &mut Truth) -> Flow {
     for s in block {
-        match s {
+        let flow = match s {
             Stmt::Access(p, kind, wide, signed, x) => {
                 let v = x.eval(e);
                 let i = if *signed { i64::from(v as i32) } else { i64::from(v) };
                 let w = if *wide { 8 } else { 4 };
                 t.entry((*p, *kind)).or_default().insert((i * w, w));
+                Flow::Through
             }
             Stmt::If(c, a, b) => {
                 let taken = c.eval(e);
-                if !run(if taken { a } else { b }, e, t) {
-                    return false;
-                }
+                run(if taken { a } else { b }, e, t)
             }
-            Stmt::Return(c) => {
-                if c.eval(e) {
-                    return false;
-                }
-            }
+            Stmt::Return(c) if c.eval(e) => Flow::Returns,
+            Stmt::Leave(c) if c.eval(e) => Flow::Leaves,
+            Stmt::Continue(c) if c.eval(e) => Flow::Continues,
+            Stmt::Return(_) | Stmt::Leave(_) | Stmt::Continue(_) => Flow::Through,
             Stmt::Ask(a, b) => {
                 let taken = e.data.below(2) == 0;
-                if !run(if taken { a } else { b }, e, t) {
-                    return false;
-                }
+                run(if taken { a } else { b }, e, t)
             }
             Stmt::Wait(body) => {
                 let rounds = e.data.below(u64::from(ROUNDS)) as u32;
-                for _ in 0..rounds {
-                    if !run(body, e, t) {
-                        return false;
-                    }
-                }
+                turns((0..rounds).map(|_| run(body, e, t)))
             }
-            Stmt::Set(v, x) => e.vars[*v] = x.eval(e),
-            Stmt::For(v, start, bound, next, signed, body) => {
-                let mut x = start.eval(e);
-                let mut count = 0;
-                loop {
-                    let end = bound.eval(e);
-                    let go = if *signed { (x as i32) < end as i32 } else { x < end };
-                    if !go || count >= 70 {
-                        break;
-                    }
-                    e.vars.truncate(*v);
-                    e.vars.push(x);
-                    if !run(body, e, t) {
-                        return false;
-                    }
-                    x = next.eval(e);
-                    count += 1;
-                }
-                e.vars.truncate(*v);
+            Stmt::Set(v, x) => {
+                e.vars[*v] = x.eval(e);
+                Flow::Through
             }
+            Stmt::For(l) => l.run(e, t),
+        };
+        if flow != Flow::Through {
+            return flow;
         }
     }
-    true
+    Flow::Through
+}
+
+/// How a loop ends whose turns end so.
+fn turns(mut turns: impl Iterator<Item = Flow>) -> Flow {
+    match turns.find(|turn| matches!(turn, Flow::Leaves | Flow::Returns)) {
+        Some(Flow::Returns) => Flow::Returns,
+        _ => Flow::Through,
+    }
+}
+
+impl Loop {
+    fn run(&self, e: &mut Env, t: &mut Truth) -> Flow {
+        let mut x = self.start.eval(e);
+        let turn = |count| {
+            if count > 0 {
+                x = self.next.eval(e);
+            }
+            let end = self.bound.eval(e);
+            let go = match (self.until_equal, self.signed) {
+                (true, _) => x != end,
+                (false, true) => (x as i32) < end as i32,
+                (false, false) => x < end,
+            };
+            e.vars.truncate(self.var);
+            e.vars.push(x);
+            if go { run(&self.body, e, t) } else { Flow::Leaves }
+        };
+        let flow = turns((0..70).map(turn));
+        e.vars.truncate(self.var);
+        flow
+    }
 }
