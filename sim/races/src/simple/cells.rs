@@ -297,22 +297,28 @@ fn meets(
     {
         return false;
     }
-    let (mut kept, mut count) = ([Access::default(); 3], 0);
+    let (mut kept, mut count, mut this) = ([Access::default(); 3], 0, *now);
     for before in history.iter().filter(|before| before.flags != 0) {
         let unordered = if before.epoch < thread.floor { None } else { group.unordered(before) };
         if let Some(pair) = unordered {
             tell(before, pair);
         }
         let left = before.lanes & !group.covered(before, unordered.is_none());
-        if left != 0 {
-            kept[count] = Access { lanes: left, ..*before };
-            count += 1;
+        if left == 0 {
+            continue;
         }
+        if before.is_one_with(now) {
+            // Lanes of one instruction are one access.
+            this.lanes |= left;
+            continue;
+        }
+        kept[count] = Access { lanes: left, ..*before };
+        count += 1;
     }
-    kept[count] = *now;
+    kept[count] = this;
     *page.slots(index) = [kept[0], kept[1]];
     if count == 2 {
-        page.push(index, now);
+        page.push(index, &this);
     }
     true
 }

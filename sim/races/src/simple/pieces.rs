@@ -17,7 +17,7 @@ enum Layout {
     Other,
 }
 
-/// Lanes that are neighbours, at addresses that are some accesses apart, fewer than a line has cells.
+/// Neighbouring lanes, at addresses that are some accesses apart: fewer than a line has cells.
 fn stepping(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
     let first = mask.trailing_zeros();
     let count = mask.count_ones() as usize;

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::table::{Row, Says};
-use super::trial::Program;
+use super::trial::Made;
 use crate::command;
 
 /// The list's name in the archive.
@@ -38,7 +38,7 @@ impl Carried {
 
     /// A program of a suite. Files among its arguments come along. What is neither racy nor clean
     /// is left out.
-    pub fn add(&mut self, suite: &str, row: &Row, program: &Program) -> Result<()> {
+    pub fn add(&mut self, suite: &str, row: &Row, program: &Made) -> Result<()> {
         let truth = match row.says {
             Says::Racy => "racy",
             Says::Clean => "clean",
@@ -111,7 +111,7 @@ mod tests {
         let scratch = ::tests::build::scratch("carried");
         let (graph, archive) = (scratch.join("g.egr"), scratch.join("all.tar.xz"));
         std::fs::write(&graph, "graph").expect("a file");
-        let program = |name: &str| Program {
+        let program = |name: &str| Made {
             file: std::env::current_exe().expect("this program"),
             arguments: vec![name.to_owned(), graph.display().to_string(), "2".to_owned()],
         };

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::sources::Source;
 use super::table::Row;
-use super::trial::{self, Code, Program};
+use super::trial::{self, Code, Made};
 use crate::workspace;
 
 /// The commit of the tests.
@@ -27,10 +27,10 @@ const BLOCKS: u32 = 64;
 const NUMBER: &str = "5";
 
 /// One test; its name is its folder below `testsuite/CUDA`.
-pub fn test(unpacked: &Path, row: &Row, code: Code) -> Result<Program> {
+pub fn test(unpacked: &Path, row: &Row, code: Code) -> Result<Made> {
     let file = unpacked.join("testsuite/CUDA").join(&row.name).join("kernel.cu");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    Ok(Program { file: compile(&file, &text, &row.arguments, code)?, arguments: Vec::new() })
+    Ok(Made { file: compile(&file, &text, &row.arguments, code)?, arguments: Vec::new() })
 }
 
 /// The names of all tests.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::sources::Source;
 use super::table::Shown;
-use super::trial::{self, Code, Program};
+use super::trial::{self, Code, Made};
 use crate::workspace;
 
 /// The commit of the artifact.
@@ -56,7 +56,7 @@ pub fn run(unpacked: &Path, folder: &str, names: &[String], limit: Duration) -> 
     let file = compile(unpacked, folder, names, Code::Simulated)?;
     let mut shown: BTreeMap<String, Shown> = names.iter().map(|name| (name.clone(), Shown::Silent)).collect();
     for arguments in graphs(unpacked, folder)? {
-        let program = Program { file: file.clone(), arguments: arguments.into() };
+        let program = Made { file: file.clone(), arguments: arguments.into() };
         let trial = trial::try_out(&program, limit)?;
         if matches!(trial.shown, Shown::Endless) || !trial.said.contains("done") {
             bail!("{folder} on {} did not end as it should: {}", program.arguments[0], trial.said);
@@ -74,12 +74,12 @@ pub fn run(unpacked: &Path, folder: &str, names: &[String], limit: Duration) -> 
 }
 
 /// Each of a folder's tests by itself, on all graphs in one process.
-pub fn tests(unpacked: &Path, folder: &str, names: &[String], code: Code) -> Result<BTreeMap<String, Program>> {
+pub fn tests(unpacked: &Path, folder: &str, names: &[String], code: Code) -> Result<BTreeMap<String, Made>> {
     let file = compile(unpacked, folder, names, code)?;
     let graphs = graphs(unpacked, folder)?.into_iter().flatten().collect::<Vec<_>>();
     let program = |name: &String| {
         let arguments = std::iter::once(name.clone()).chain(graphs.iter().cloned()).collect();
-        (name.clone(), Program { file: file.clone(), arguments })
+        (name.clone(), Made { file: file.clone(), arguments })
     };
     Ok(names.iter().map(program).collect())
 }

@@ -22,7 +22,7 @@ use crate::columns::Table;
 use carried::Carried;
 use sources::Source;
 use table::{Row, Says, Shown};
-use trial::{Code, Program, Trial};
+use trial::{Code, Made, Trial};
 
 /// Run public suites of races inside kernels on the simulated GPU (`streamsan --sim --inside`), and
 /// compare what is found with `tests/inside_suites`.
@@ -171,7 +171,7 @@ fn run_suite(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -
 }
 
 /// Compiles the program of a row, where a row has one of its own.
-fn program(suite: Suite, row: &Row, code: Code, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Program> {
+fn program(suite: Suite, row: &Row, code: Code, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Made> {
     match suite {
         Suite::Scor => programs::scor(&unpacked(&programs::SCOR)?, row, code),
         Suite::Gpuverify => gpuverify::test(&unpacked(&gpuverify::SOURCE)?, row, code),

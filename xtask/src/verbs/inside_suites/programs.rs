@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::sources::Source;
 use super::table::Row;
-use super::trial::{self, Code, Program};
+use super::trial::{self, Code, Made};
 
 /// The commit of ScoR.
 pub const SCOR: Source = Source {
@@ -46,7 +46,7 @@ const fn of_hecbench(commit: &'static str, paths: &'static [&'static str]) -> So
 
 /// A microbenchmark of ScoR. `plain/NAME` is the same without the word `volatile` at its data:
 /// the suite takes such data for plain.
-pub fn scor(unpacked: &Path, row: &Row, code: Code) -> Result<Program> {
+pub fn scor(unpacked: &Path, row: &Row, code: Code) -> Result<Made> {
     let (name, plain) = row.name.strip_prefix("plain/").map_or((row.name.as_str(), false), |name| (name, true));
     let mut file = unpacked.join("microbenchmarks/src").join(format!("{name}.cu"));
     if plain {
@@ -54,14 +54,14 @@ pub fn scor(unpacked: &Path, row: &Row, code: Code) -> Result<Program> {
         file = build::generated("plain.cu", &text.replace("volatile unsigned int *data", "unsigned int *data"));
     }
     let file = trial::compile("scor", code, &["-O2", "-lineinfo", "-include", "cstdlib"], &[&file])?;
-    Ok(Program { file, arguments: row.arguments.clone() })
+    Ok(Made { file, arguments: row.arguments.clone() })
 }
 
 /// A program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
 /// file with a random graph of N vertices, `{roads:N}` the same as text with costs, `{nets:N}` one
 /// with N nets of pins. `-D...` is the compiler's, for sizes that the source has fixed, and so is
 /// `-G`, where the optimiser hides the race.
-pub fn hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, code: Code) -> Result<Program> {
+pub fn hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, code: Code) -> Result<Made> {
     let (name, at) = row.name.split_once('@').unwrap_or((&row.name, ""));
     let source = HECBENCH.iter().find(|(commit, _)| *commit == at).with_context(|| format!("no commit {at}"))?;
     let root = unpacked(&source.1)?;
@@ -100,7 +100,7 @@ pub fn hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, code: 
         std::fs::write(&file, content)?;
         arguments.push(file.display().to_string());
     }
-    Ok(Program { file: program, arguments })
+    Ok(Made { file: program, arguments })
 }
 
 /// Numbers that look random, below a limit; the same in each run.

@@ -50,7 +50,7 @@ impl Code {
 }
 
 /// A compiled program, and what it is to be run with.
-pub struct Program {
+pub struct Made {
     /// The file; it lies in a folder of its own.
     pub file: PathBuf,
     /// The command line.
@@ -83,7 +83,7 @@ pub fn compile_including(
 }
 
 /// Runs a program under the check, and reads the report. `limit` is the time that it may take.
-pub fn try_out(program: &Program, limit: Duration) -> Result<Trial> {
+pub fn try_out(program: &Made, limit: Duration) -> Result<Trial> {
     let folder = program.file.parent().context("a program lies in a folder")?;
     let report = folder.join(format!("report.{}.json", std::process::id()));
     let began = Instant::now();
