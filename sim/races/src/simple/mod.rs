@@ -1,7 +1,7 @@
 //! The short way for most accesses of most kernels. It changes nothing but histories that hold the
 //! past of the accessing thread and of its block, plain reads, or atomic operations that reach each
-//! other. It tells of plain writes that meet plain accesses of their block. All else it leaves to the
-//! detector.
+//! other. It tells of plain writes that meet plain accesses of their block. It leaves everything
+//! else to the detector.
 
 mod cells;
 mod lanes;
