@@ -72,16 +72,16 @@ impl State {
         let of_warp = &block.threads[access.warp as usize * LANES..][..LANES];
         let epochs: [u64; LANES] = std::array::from_fn(|lane| of_warp[lane].epoch);
         // Lanes of one address and one epoch go together.
-        let mut order: [u8; LANES] = std::array::from_fn(|lane| lane as u8);
-        let place = |lane: u8| {
-            let at = usize::from(lane);
-            (access.lanes >> lane & 1 == 0, access.addresses[at], epochs[at], lane)
-        };
-        if !order.is_sorted_by_key(|&lane| place(lane)) {
-            order.sort_unstable_by_key(|&lane| place(lane));
+        let (mut order, mut count) = ([0u8; LANES], 0);
+        for lane in crate::pair::lanes(lanes) {
+            order[count] = lane as u8;
+            count += 1;
         }
-        let taking_part = &order[..access.lanes.count_ones() as usize];
+        let taking_part = &mut order[..count];
         let place = |lane: u8| (access.addresses[usize::from(lane)], epochs[usize::from(lane)]);
+        if !taking_part.is_sorted_by_key(|&lane| place(lane)) {
+            taking_part.sort_by_key(|&lane| place(lane));
+        }
         for together in taking_part.chunk_by(|&a, &b| place(a) == place(b)) {
             let (address, epoch) = place(together[0]);
             let mask = together.iter().fold(0, |mask, lane| mask | 1 << lane);
@@ -175,7 +175,7 @@ impl State {
             _ => None,
         };
         let polled = polled.filter(|location| location.object);
-        let known = polled.or_else(|| locations.get(&place));
+        let known = polled.or_else(|| if locations.is_empty() { None } else { locations.get(&place) });
         let polls = polled.is_some();
         let strength = if polls { Strength::Plain } else { access.strength };
         let access = &WarpAccess { strength, ..*access };

@@ -3,10 +3,13 @@
 Runs each program twice: under `compute-sanitizer --tool racecheck` on the GPU, and under
 `streamsan --sim --inside`. Prints what each says, and how many races and alarms each has in all.
 The programs are the twins of programs/inside, racy and mended, compiled for sm_80 and as PTX; with
---list others, one a line: name, tab, `racy` or `clean`, tab, the command. Only StreamSan's verdict
-on a twin can be WRONG: what racecheck says is the result. Needs nvcc for the twins; about 300 s.
+--list others, one a line: suite and name, tab, `racy` or `clean`, tab, the command, which runs in
+the list's folder (`cargo xtask inside-suites --list` archives one with its programs). Only
+StreamSan's verdict on a twin can be WRONG: what racecheck says is the result. Needs nvcc for the
+twins; about 300 s.
 """
 
+import collections
 import dataclasses
 import pathlib
 import re
@@ -32,6 +35,7 @@ class Case:
     name: str
     racy: bool
     command: list | None = None
+    folder: pathlib.Path | None = None
     source: pathlib.Path | None = None
 
 
@@ -51,12 +55,12 @@ def run(session):
     if not cases:
         raise CannotRun("no program has one of these words in its name")
     table = Table({"program": "34", "truth": "6", "racecheck": "10", "s": ">6", "StreamSan": "10", "s ": ">6", "": ""})
-    tally = {"racecheck": Tally(), "StreamSan": Tally()}
+    tally = collections.defaultdict(Tally)
     with session.jobs() as pool:
         for case, theirs, ours in pool.map(lambda case: compare(session, sanitizer, case), cases):
             add_row(session, table, tally, case, theirs, ours)
-    for name, of in tally.items():
-        table.note(f"{name}: {of.found} of {of.racy} racy programs, {of.alarms} alarms in {of.clean} clean ones")
+    for (suite, tool), of in sorted(tally.items()):
+        table.note(f"{suite}{tool}: {of.found} of {of.racy} racy programs, {of.alarms} alarms in {of.clean} clean ones")
     return session.finish(table)
 
 
@@ -85,13 +89,14 @@ def twins():
 
 
 def listed(file):
+    folder = pathlib.Path(file).resolve().parent
     for number, line in enumerate(pathlib.Path(file).read_text().splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         cells = line.split("\t")
         if len(cells) != 3 or cells[1] not in ("racy", "clean"):
             raise CannotRun(f"{file}:{number}: a name, 'racy' or 'clean' and a command are needed, with tabs between")
-        yield Case(cells[0], cells[1] == "racy", command=shlex.split(cells[2]))
+        yield Case(cells[0], cells[1] == "racy", command=shlex.split(cells[2]), folder=folder)
 
 
 def compare(session, sanitizer, case):
@@ -107,12 +112,13 @@ def compare(session, sanitizer, case):
         command = [built.path]
     simulated = f"arch={arch_of(case)}:code=ptx" if case.source else "code=ptx"
     log = re.sub(r"\W+", "-", case.name)
-    theirs = judged(session.run([sanitizer, "--tool", "racecheck", *command]))
+    theirs = judged(session.run([sanitizer, "--tool", "racecheck", *command], cwd=case.folder))
     if session.left() < 5:
         return case, theirs, None
     ran = session.run(
         session.streamsan("run", "--sim", "--inside", "--log-file", session.out / f"{log}.txt", "--", *command),
         env=environment(STREAMSAN_SIM=simulated),
+        cwd=case.folder,
     )
     verdict = {0: SILENT, FINDINGS: RACE}.get(ran.code, f"exit {ran.code}")
     return case, theirs, ("hung" if ran.hung else verdict, ran.wall, ran.last_words())
@@ -142,8 +148,10 @@ def add_row(session, table, tally, case, theirs, ours):
     truth = "racy" if case.racy else "clean"
     if theirs is None or ours is None:
         return table.row(LATE, case.name, truth, LATE)
-    tally["racecheck"].count(case, theirs[0])
-    tally["StreamSan"].count(case, ours[0])
+    # Lists have names of a suite and a program.
+    suite = f"{case.name.split()[0]}, " if session.args.list else ""
+    tally[suite, "racecheck"].count(case, theirs[0])
+    tally[suite, "StreamSan"].count(case, ours[0])
     right = ours[0] == (RACE if case.racy else SILENT)
     # Programs of others are compared, not checked.
     is_wrong = not right and (session.args.list is None or ours[0] not in (RACE, SILENT))

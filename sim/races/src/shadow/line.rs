@@ -23,8 +23,20 @@ pub(crate) enum Spread<'a> {
     Alike(u32),
     /// These, of which lane 0 is one, moved upwards by the number of the cell and so many more.
     Moving(u32, i8),
+    /// One lane at a cell, and the next one after it so many cells later, and so on.
+    Stepping(Steps),
     /// As the table says.
     Each(&'a Table),
+}
+
+/// One lane after another, some cells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// The first of the cells, and the lane there.
+    pub(crate) from: u8,
+    pub(crate) lane: u8,
+    /// Cells from a lane to the next one.
+    pub(crate) by: u8,
 }
 
 impl Spread<'_> {
@@ -34,6 +46,10 @@ impl Spread<'_> {
         match *self {
             Spread::Alike(lanes) => lanes,
             Spread::Moving(lanes, more) => (u64::from(lanes) << ((cell as i32 + i32::from(more)) & 63)) as u32,
+            Spread::Stepping(Steps { from, lane, by }) => {
+                let steps = cell.wrapping_sub(u32::from(from)) / u32::from(by);
+                1u32.wrapping_shl(u32::from(lane) + steps)
+            }
             Spread::Each(table) => table[cell as usize],
         }
     }
@@ -44,6 +60,7 @@ impl Spread<'_> {
         match (*self, *other) {
             (Spread::Alike(a), Spread::Alike(b)) => a == b,
             (Spread::Moving(a, i), Spread::Moving(b, j)) => (a, i) == (b, j),
+            (Spread::Stepping(a), Spread::Stepping(b)) => a == b,
             _ => false,
         }
     }
@@ -101,6 +118,7 @@ pub(crate) struct Piece<'a> {
 enum Shape {
     Alike,
     Moving(i8),
+    Stepping(Steps),
     /// The number of the table.
     Each(u16),
 }
@@ -174,6 +192,7 @@ impl Line {
         match run.shape {
             Shape::Alike => Spread::Alike(run.access.lanes),
             Shape::Moving(more) => Spread::Moving(run.access.lanes, more),
+            Shape::Stepping(steps) => Spread::Stepping(steps),
             Shape::Each(table) => Spread::Each(&self.tables[usize::from(table)]),
         }
     }
@@ -183,12 +202,33 @@ impl Line {
         let (lanes, shape) = match piece.spread {
             Spread::Alike(lanes) => (lanes, Shape::Alike),
             Spread::Moving(lanes, more) => (lanes, Shape::Moving(more)),
+            Spread::Stepping(steps) => (0, Shape::Stepping(steps)),
             Spread::Each(table) => {
                 self.tables.push(*table);
                 (0, Shape::Each((self.tables.len() - 1) as u16))
             }
         };
         self.runs.push(Run { access: Access { lanes, ..*access }, cells, shape });
+    }
+
+    /// Makes an access of a run that has no cells any more: as [`Line::push`] does, where no other
+    /// run is at these cells, or their order does not matter.
+    pub(crate) fn replace(&mut self, at: usize, access: &Access, piece: &Piece<'_>) {
+        match (self.runs[at].shape, piece.spread) {
+            (Shape::Each(table), Spread::Each(lanes)) => {
+                self.tables[usize::from(table)] = *lanes;
+                let access = Access { lanes: 0, ..*access };
+                self.runs[at] = Run { access, cells: piece.cells, shape: Shape::Each(table) };
+            }
+            (Shape::Each(_), _) => {
+                self.tidy();
+                self.push(access, piece.cells, piece);
+            }
+            _ => {
+                self.push(access, piece.cells, piece);
+                self.runs.swap_remove(at);
+            }
+        }
     }
 
     /// Adds an access whose place among the others does not matter, to runs of the same access if
@@ -327,7 +367,7 @@ impl Line {
         self.runs[at] = Run { access: Access { lanes: 0, ..run.access }, cells: all, shape };
     }
 
-    /// Leaves out runs without cells, and their tables.
+    /// Leaves out runs without cells, and their tables. Runs without cells say nothing.
     pub(crate) fn tidy(&mut self) {
         self.runs.retain(|run| run.cells != 0);
         if self.tables.is_empty() {

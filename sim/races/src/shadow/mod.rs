@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use access::widen;
 pub(crate) use access::{Access, KEPT, STEP, is_long, is_too_long};
-pub(crate) use line::{CELLS, Line, Piece, Spread};
+pub(crate) use line::{CELLS, Line, Piece, Spread, Steps};
 
 /// Bytes of a page, as a power of two.
 const PAGE: u32 = 10;
@@ -196,6 +196,16 @@ impl Cursor<'_> {
         let page = self.page(address);
         let index = ((address & ((1 << PAGE) - 1)) >> cell) as u32;
         (page.cell == cell).then_some((page, index))
+    }
+
+    /// The page of an address and its cells there, if none of them is larger than that size.
+    #[inline]
+    pub(crate) fn cells_at(&mut self, address: u64) -> Option<(&mut Page, std::ops::Range<u32>)> {
+        let cell = self.cell;
+        let page = self.page(address);
+        let first = ((address & ((1 << PAGE) - 1)) >> page.cell) as u32;
+        let part = cell.checked_sub(page.cell)?;
+        Some((page, first..first + (1 << part)))
     }
 
     /// The size of cells at an address, as a power of two.

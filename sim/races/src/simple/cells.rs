@@ -1,7 +1,8 @@
-//! Accesses to single cells, a group of lanes at one address at a time.
+//! Accesses to single cells, a group of lanes at one address at a time. An access of several cells
+//! of which one is left is left as a whole; what was done to the others is the same done twice.
 
 use crate::events::{LANES, Scope, WarpAccess};
-use crate::pair::lanes;
+use crate::pair::{Group, lanes};
 use crate::records::Habits;
 use crate::shadow::{Access, List, Page, Shadow, is_long, is_too_long};
 use crate::simple::kept;
@@ -28,8 +29,8 @@ pub(super) fn reads(
         for lane in lanes(access.lanes) {
             let thread = &of_warp[lane as usize];
             let now = Access { lanes: 1 << lane, epoch: thread.epoch, ..template };
-            let done = match cursor.at(access.addresses[lane as usize]) {
-                Some((page, index)) => read(page, index, &now, thread, room),
+            let done = match cursor.cells_at(access.addresses[lane as usize]) {
+                Some((page, mut cells)) => cells.all(|index| read(page, index, &now, thread, room)),
                 None => false,
             };
             left |= u32::from(!done) << lane;
@@ -44,8 +45,8 @@ pub(super) fn reads(
         };
         let now = Access { lanes: group, epoch: thread.epoch, ..template };
         let done = (are_alike || group.is_power_of_two() || lanes(group).all(alike))
-            && match cursor.at(address) {
-                Some((page, index)) => read(page, index, &now, thread, room),
+            && match cursor.cells_at(address) {
+                Some((page, mut cells)) => cells.all(|index| read(page, index, &now, thread, room)),
                 None => false,
             };
         left |= if done { 0 } else { group };
@@ -80,6 +81,13 @@ fn read(page: &mut Page, index: u32, now: &Access, thread: &Thread, room: &mut V
             }
             [first, second] if second.flags == 0 && behind(first) => {
                 *first = *now;
+                return true;
+            }
+            // What a write has left that met a reader.
+            [first, second]
+                if second.is(Access::WRITE) && !first.is(Access::WRITE) && past(first) && behind(second) =>
+            {
+                (*first, *second) = (*second, *now);
                 return true;
             }
             _ => {}
@@ -218,8 +226,16 @@ pub(super) fn keep_read(history: &mut Vec<Access>, now: &Access, floor: u64) {
     }
 }
 
-/// Writes of lanes at addresses that go upwards or downwards. Returns the lanes that are left.
-pub(super) fn writes(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>) -> u32 {
+/// Writes of lanes at addresses that go upwards or downwards. `meet` makes the group that such a
+/// write is, or says that races are not for here; `tell` gets what an access of before is to it.
+/// Returns the lanes that are left.
+pub(super) fn writes<'a>(
+    shadow: &mut Shadow,
+    block: &'a Block,
+    access: &WarpAccess<'_>,
+    meet: impl Fn(Access) -> Option<Group<'a>>,
+    mut tell: impl FnMut(&Group<'_>, &Access, (u32, u32), u64),
+) -> u32 {
     let all = access.lanes;
     if !are_apart(all, access.addresses) {
         return all;
@@ -236,24 +252,75 @@ pub(super) fn writes(shadow: &mut Shadow, block: &Block, access: &WarpAccess<'_>
         };
         // A write that changes nothing must not hide others.
         let last = access.unchanged >> lane & 1 == 0;
-        let done = match cursor.at(access.addresses[lane as usize]) {
-            None => false,
-            Some((page, index)) => {
-                let (slots, more) = page.whole(index);
-                let is_past = slots[0].flags == 0
-                    || last
-                        && slots.iter().all(|before| before.flags == 0 || behind(before))
-                        && more.as_ref().is_none_or(|more| more.all.iter().all(behind));
-                if is_past {
-                    *slots = [now, Access::default()];
-                    more.into_iter().for_each(List::clear);
-                }
-                is_past
+        let done = |page: &mut Page, index| {
+            let (slots, more) = page.whole(index);
+            let is_past = slots[0].flags == 0
+                || last
+                    && slots.iter().all(|before| before.flags == 0 || behind(before))
+                    && more.as_ref().is_none_or(|more| more.all.iter().all(behind));
+            if is_past {
+                *slots = [now, Access::default()];
+                more.into_iter().for_each(List::clear);
             }
+            is_past
+        };
+        let done = match cursor.cells_at(access.addresses[lane as usize]) {
+            None => false,
+            Some((page, cells)) if cells.len() == 1 => {
+                let (index, address) = (cells.start, access.addresses[lane as usize]);
+                done(page, index)
+                    || last
+                        && thread.known.is_empty()
+                        && meet(now).is_some_and(|group| {
+                            meets(page, index, (&group, thread), |before, pair| tell(&group, before, pair, address))
+                        })
+            }
+            Some((page, mut cells)) => cells.all(|index| done(page, index)),
         };
         left |= u32::from(!done) << lane;
     }
     left
+}
+
+/// A write that changes what is there, of one lane, which knows of no other block, and which meets
+/// plain accesses of its block that it may race with. False: nothing was done.
+fn meets(
+    page: &mut Page,
+    index: u32,
+    (group, thread): (&Group<'_>, &Thread),
+    mut tell: impl FnMut(&Access, (u32, u32)),
+) -> bool {
+    let now = &group.access;
+    let history = *page.slots(index);
+    if page.has_more(index)
+        || !history.iter().all(|before| before.flags == 0 || before.block == now.block && is_plain(before))
+    {
+        return false;
+    }
+    let (mut kept, mut count, mut this) = ([Access::default(); 3], 0, *now);
+    for before in history.iter().filter(|before| before.flags != 0) {
+        let unordered = if before.epoch < thread.floor { None } else { group.unordered(before) };
+        if let Some(pair) = unordered {
+            tell(before, pair);
+        }
+        let left = before.lanes & !group.covered(before, unordered.is_none());
+        if left == 0 {
+            continue;
+        }
+        if before.is_one_with(now) {
+            // Lanes of one instruction are one access.
+            this.lanes |= left;
+            continue;
+        }
+        kept[count] = Access { lanes: left, ..*before };
+        count += 1;
+    }
+    kept[count] = this;
+    *page.slots(index) = [kept[0], kept[1]];
+    if count == 2 {
+        page.push(index, &this);
+    }
+    true
 }
 
 /// Relaxed atomic operations of threads that have passed no fence, where nothing was released.

@@ -1,6 +1,7 @@
-//! The short way for most accesses of most kernels. It finds no race and changes nothing but
-//! histories that hold the past of the accessing thread and of its block, plain reads, or atomic
-//! operations that reach each other; it leaves everything else to the detector.
+//! The short way for most accesses of most kernels. It changes nothing but histories that hold the
+//! past of the accessing thread and of its block, plain reads, or atomic operations that reach each
+//! other. It tells of plain writes that meet plain accesses of their block. It leaves everything
+//! else to the detector.
 
 mod cells;
 mod lanes;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 use crate::detector::State;
 use crate::events::{Kind, LANES, Memory, Order, Scope, Strength, WarpAccess};
-use crate::pair::lanes;
+use crate::pair::{Group, lanes, side};
+use crate::records::Race;
 use crate::shadow::{Access, Line, Piece, Shadow};
 use crate::simple::cells::{atomics, reads, writes};
 use crate::simple::lanes::Groups;
@@ -58,7 +60,36 @@ impl State {
         let all = left;
         match (access.kind, access.strength) {
             (Kind::Read, Strength::Plain) => reads(shadow, block, access, (clock.is_some(), &mut self.scratch)),
-            (Kind::Write, Strength::Plain) => writes(shadow, block, access),
+            (Kind::Write, Strength::Plain) => {
+                let (shared, judged) =
+                    (if let Memory::Shared(block) = access.memory { Some(block) } else { None }, self.judged);
+                let meet = |now: Access| {
+                    (!judged).then_some(Group {
+                        block,
+                        access: now,
+                        executing: access.executing,
+                        met: None,
+                        clusters: &self.clusters,
+                        objects: &self.objects,
+                        grids: &self.grids,
+                        shared: shared.is_some(),
+                        object: false,
+                        map: false,
+                    })
+                };
+                let (records, inexact, event) = (&mut self.records, &mut self.inexact, self.events);
+                let machine = self.reading.machine;
+                writes(shadow, block, access, meet, |group, before, pair, address| {
+                    let evidence = group.evidence(before, pair);
+                    if machine && evidence.same_warp {
+                        inexact.unsaid += 1;
+                        return;
+                    }
+                    let sides = [side(before, pair.1), side(&group.access, pair.0)];
+                    let (grade, remedy) = (evidence.grade(), group.remedy(before, pair, evidence));
+                    records.add(Race { sides, shared, address, grade, remedy, count: 0 }, true, event);
+                })
+            }
             (Kind::Atomic, Strength::Strong(Order::RELAXED, scope)) if scope != Scope::Cluster => {
                 let known =
                     |address| !self.locations.is_empty() && self.locations.contains_key(&(access.memory, address));

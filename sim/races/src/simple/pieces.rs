@@ -2,7 +2,7 @@
 
 use crate::events::LANES;
 use crate::pair::lanes;
-use crate::shadow::{CELLS, Cursor, Line, Piece, Spread};
+use crate::shadow::{CELLS, Cursor, Line, Piece, Spread, Steps};
 use crate::simple::lanes::Groups;
 
 /// How the addresses of lanes lie.
@@ -12,8 +12,43 @@ enum Layout {
     /// Cell after cell: the address of lane 0, if it were one of them. After so many lanes, a power
     /// of two, they begin anew.
     InTurn(u64, u32),
+    /// Neighbouring lanes, so many accesses apart.
+    Stepping(u32),
     Other,
 }
+
+/// Neighbouring lanes, at addresses that are some accesses apart: fewer than a line has cells.
+fn stepping(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
+    let first = mask.trailing_zeros();
+    let count = mask.count_ones() as usize;
+    let addresses = &addresses[first as usize..];
+    if count < 2 || mask >> first != (u64::MAX >> (64 - count)) as u32 {
+        return Layout::Other;
+    }
+    let apart = addresses[1].wrapping_sub(addresses[0]);
+    let steps = apart >> cell;
+    if steps << cell != apart || !(1..u64::from(CELLS)).contains(&steps) {
+        return Layout::Other;
+    }
+    let in_turn = addresses[..count].windows(2).all(|two| two[1].wrapping_sub(two[0]) == apart);
+    if in_turn { Layout::Stepping(steps as u32) } else { Layout::Other }
+}
+
+/// Every so many cells of a line, from the first one on.
+const EVERY: [u32; CELLS as usize] = {
+    let mut all = [u32::MAX; CELLS as usize];
+    let mut steps = 1;
+    while steps < CELLS {
+        let (mut cells, mut at) = (0, 0);
+        while at < CELLS {
+            cells |= 1 << at;
+            at += steps;
+        }
+        all[steps as usize] = cells;
+        steps += 1;
+    }
+    all
+};
 
 fn layout(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
     let first = mask.trailing_zeros() as usize;
@@ -36,7 +71,7 @@ fn layout(mask: u32, addresses: &[u64; LANES], cell: u32) -> Layout {
     while left != 0 {
         let lane = left.trailing_zeros() as usize;
         if addresses[lane] != lane_0.wrapping_add(((lane & (period - 1)) as u64) << cell) {
-            return Layout::Other;
+            return stepping(mask, addresses, cell);
         }
         left &= left - 1;
     }
@@ -83,7 +118,11 @@ pub(super) fn each(
         left |= if done { 0 } else { piece.lanes };
     };
     let layout = match layout(mask, addresses, size) {
-        Layout::InTurn(..) if part > 0 => Layout::Other,
+        Layout::InTurn(..) if part > 0 => stepping(mask, addresses, size),
+        layout => layout,
+    };
+    let layout = match layout {
+        Layout::Stepping(steps) if steps << part >= CELLS => Layout::Other,
         layout => layout,
     };
     match layout {
@@ -115,6 +154,26 @@ pub(super) fn each(
                 let spread = Spread::Moving(repeated, here as i8);
                 let piece = Piece { cells: high >> here, spread, lanes: lanes_of(high), is_narrow: false };
                 give(cursor, line.wrapping_add(u64::from(CELLS) << fine), &piece);
+            }
+        }
+        Layout::Stepping(steps) => {
+            let (mut lane, mut left) = (mask.trailing_zeros(), mask.count_ones());
+            let (steps, each) = (steps << part, (1 << (1 << part)) - 1);
+            while left > 0 {
+                let address = addresses[lane as usize];
+                let from = cell_of(address);
+                let count = (CELLS - from).div_ceil(steps).min(left);
+                let firsts = EVERY[steps as usize] & (u64::MAX >> (63 - (count - 1) * steps)) as u32;
+                let cells = firsts * each;
+                let lanes = (u64::MAX >> (64 - count)) as u32;
+                let spread = if count == 1 {
+                    Spread::Alike(1 << lane)
+                } else {
+                    Spread::Stepping(Steps { from: from as u8, lane: lane as u8, by: steps as u8 })
+                };
+                let piece = Piece { cells: cells << from, spread, lanes: lanes << lane, is_narrow: count < WIDE };
+                give(cursor, line_of(address), &piece);
+                (lane, left) = (lane + count, left - count);
             }
         }
         Layout::Other => {
@@ -212,7 +271,7 @@ mod tests {
     #[test]
     fn pieces_have_each_lane_at_its_address() {
         type Shape = (fn(u64) -> u64, usize);
-        let shapes: [Shape; 9] = [
+        let shapes: [Shape; 12] = [
             (|_| 512, 1),
             (|lane| 512 + lane * 4, 1),
             (|lane| 520 + lane * 4, 2),
@@ -222,6 +281,9 @@ mod tests {
             (|lane| 512 + (31 - lane) * 4, 1),
             (|lane| 512 + (lane * 7 % 64) * 4, 2),
             (|lane| 512 + lane * 132, 32),
+            (|lane| 520 + lane * 24, 6),
+            (|lane| 512 + lane * 8, 2),
+            (|lane| 512 + lane * 124, 31),
         ];
         for (address, count) in shapes {
             for mask in [!0, 0x8003_0003, 0b110, 1 << 9] {

@@ -11,7 +11,7 @@ use crate::shadow::{Access, KEPT, Line, Piece, STEP};
 const MOST: usize = 96;
 
 /// The same for narrow accesses.
-const MOST_NARROW: usize = 12;
+const MOST_NARROW: usize = 24;
 
 fn has_room(line: &Line, piece: &Piece<'_>) -> bool {
     line.runs.len() < if piece.is_narrow { MOST_NARROW } else { MOST }
@@ -37,10 +37,16 @@ pub(super) fn read(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64)
 
 /// The same, or `None`: accesses of blocks are to be joined first, if they can be (`tried`).
 fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bool) -> Option<bool> {
-    let (mut leaves, mut count, mut alone) = (false, 0, true);
-    for run in &line.runs {
+    let (mut leaves, mut count, mut alone) = (0, 0, true);
+    // A run that has no cells any more then, and whether there is one of this access.
+    let (mut free, mut joins) = (None, false);
+    for (at, run) in line.runs.iter().enumerate() {
         let (before, both) = (&run.access, run.cells & piece.cells);
+        joins |= before.is_one_with(now);
         if both == 0 {
+            if run.cells == 0 {
+                free = free.or(Some(at));
+            }
             continue;
         }
         if before.is(BEHIND) {
@@ -71,7 +77,10 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bo
             continue;
         }
         if past {
-            leaves = true;
+            leaves += 1;
+            if run.cells == both {
+                free = Some(at);
+            }
             continue;
         }
         if before.is(Access::STRONG) {
@@ -86,7 +95,7 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bo
                 return Some(true);
             }
         } else {
-            leaves |= !line.spread(run).is_apart_from(&piece.spread, both);
+            leaves += if line.spread(run).is_apart_from(&piece.spread, both) { 0 } else { MOST };
         }
     }
     // There are never more accesses at a cell than runs.
@@ -96,7 +105,17 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bo
     if !alone && !tried && count >= STEP - 1 && to_be_joined(line) & piece.cells != 0 {
         return None;
     }
-    if leaves {
+    // Mostly the thread has read this in a loop.
+    if leaves <= 1
+        && !joins
+        && let Some(at) = free
+        && (leaves == 0 || line.runs[at].cells != 0)
+    {
+        line.runs[at].cells = 0;
+        line.replace(at, now, piece);
+        return Some(true);
+    }
+    if leaves != 0 {
         for at in 0..line.runs.len() {
             let (before, both) = (line.runs[at].access, line.runs[at].cells & piece.cells);
             if both == 0 || before.is(Access::WRITE) || before.is_wide() || before.block != now.block {
@@ -116,11 +135,14 @@ fn reads(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, tried: bo
 
 /// A plain write of lanes at an address each. `unchanged`: cells that are not changed.
 pub(super) fn write(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64, unchanged: u32) -> bool {
-    let mut touched = 0;
-    for run in &line.runs {
+    let (mut touched, mut free) = (0, None);
+    for (at, run) in line.runs.iter().enumerate() {
         let (before, both) = (&run.access, run.cells & piece.cells);
         if both == 0 {
             continue;
+        }
+        if run.cells == both {
+            free = Some(at);
         }
         if before.is(BEHIND | Access::STRONG) || before.is_wide() || before.block != now.block {
             return false;
@@ -136,6 +158,14 @@ pub(super) fn write(line: &mut Line, piece: &Piece<'_>, now: &Access, floor: u64
     }
     // The first write to a byte counts as one that changes it.
     let unchanged = unchanged & touched;
+    if unchanged == 0
+        && let Some(at) = free
+    {
+        // No other run is at these cells then.
+        line.runs.iter_mut().for_each(|run| run.cells &= !piece.cells);
+        line.replace(at, now, piece);
+        return true;
+    }
     if touched != 0 {
         for run in &mut line.runs {
             let hidden = if run.access.flags & (Access::WRITE | Access::UNCHANGED) == Access::WRITE {

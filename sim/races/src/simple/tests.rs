@@ -45,8 +45,10 @@ fn found(seed: u64, mix: Mix, way: Way) -> (String, Option<Grade>, usize) {
         // Rows of words, too, which begin anywhere in a line.
         let size = if mix.rows && mix.atomics == 0 { [4, 4, 8, 16][random(4) as usize] } else { 4u64 };
         let row = (random(3) == 0 && mix.rows).then(|| 0x1000 + 4 * random(24));
+        // Rows of which each lane has every so many words.
+        let apart = if row.is_some() { [1, 1, 2, 3, 6, 40][random(6) as usize] } else { 1 };
         let addresses: [u64; LANES] = std::array::from_fn(|lane| match row {
-            Some(row) => (row & !(size - 1)) + lane as u64 * size,
+            Some(row) => (row & !(size - 1)) + lane as u64 * size * apart,
             None => (base & !(size - 1)) + lane as u64 * step % cells * size,
         });
         let memory = if random(2) == 0 { Memory::Shared(block) } else { Memory::Global };

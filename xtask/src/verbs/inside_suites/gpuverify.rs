@@ -2,14 +2,13 @@
 //! its head says (`--blockDim`, `--gridDim`), with arguments by the types of its parameters.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ::tests::build;
 use anyhow::{Context, Result};
 
 use super::sources::Source;
-use super::table::{Row, Shown};
-use super::trial::{self, Trial};
+use super::table::Row;
+use super::trial::{self, Code, Made};
 use crate::workspace;
 
 /// The commit of the tests.
@@ -27,20 +26,11 @@ const BLOCKS: u32 = 64;
 /// What a parameter that is a number is, unless the table says otherwise.
 const NUMBER: &str = "5";
 
-/// Runs one test; its name is its folder below `testsuite/CUDA`.
-pub fn run(unpacked: &Path, row: &Row, limit: Duration) -> Result<Trial> {
+/// One test; its name is its folder below `testsuite/CUDA`.
+pub fn test(unpacked: &Path, row: &Row, code: Code) -> Result<Made> {
     let file = unpacked.join("testsuite/CUDA").join(&row.name).join("kernel.cu");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    match compile(&file, &text, &row.arguments) {
-        Ok(program) => trial::try_out(&program, &[], limit),
-        Err(said) => Ok(Trial {
-            shown: Shown::NoProgram,
-            kernels: Default::default(),
-            lines: Vec::new(),
-            took: Duration::ZERO,
-            said: format!("{said:#}"),
-        }),
-    }
+    Ok(Made { file: compile(&file, &text, &row.arguments, code)?, arguments: Vec::new() })
 }
 
 /// The names of all tests.
@@ -64,7 +54,7 @@ pub fn names(unpacked: &Path) -> Result<Vec<String>> {
 
 /// The compiler leaves out what nobody reads, which is most of these kernels: they are compiled as
 /// they stand.
-fn compile(file: &Path, text: &str, arguments: &[String]) -> Result<PathBuf> {
+fn compile(file: &Path, text: &str, arguments: &[String], code: Code) -> Result<PathBuf> {
     let main = program(file, text, arguments)?;
     let source = build::generated("gpuverify.cu", &main);
     let harness = workspace::root().join("tests/inside_suites/gpuverify.cuh");
@@ -76,7 +66,7 @@ fn compile(file: &Path, text: &str, arguments: &[String]) -> Result<PathBuf> {
     let options: Vec<String> =
         ["-G", "-std=c++17"].map(String::from).into_iter().chain([include]).chain(defines).collect();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    trial::compile_including("gpuverify", &options, &[&source], &[&harness, file])
+    trial::compile_including("gpuverify", code, &options, &[&source], &[&harness, file])
 }
 
 /// The words of a test's second line.

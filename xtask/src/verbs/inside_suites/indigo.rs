@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::sources::Source;
 use super::table::Shown;
-use super::trial;
+use super::trial::{self, Code, Made};
 use crate::workspace;
 
 /// The commit of the artifact.
@@ -53,20 +53,13 @@ pub fn folders(unpacked: &Path) -> Result<BTreeMap<String, Vec<String>>> {
 
 /// What all graphs together have shown of a folder's tests.
 pub fn run(unpacked: &Path, folder: &str, names: &[String], limit: Duration) -> Result<BTreeMap<String, Shown>> {
-    let program = compile(unpacked, folder, names)?;
-    let mut graphs: Vec<(PathBuf, u32)> = Vec::new();
-    for graph in GRAPHS {
-        let file = unpacked.join("indigo/input").join(format!("{graph}.egr"));
-        let vertices = std::fs::read(&file).ok().and_then(|bytes| bytes.first_chunk().copied().map(u32::from_le_bytes));
-        graphs.push((file, vertices.with_context(|| format!("{graph} is no graph"))?));
-    }
-    graphs.push((dense(unpacked)?, DENSE));
+    let file = compile(unpacked, folder, names, Code::Simulated)?;
     let mut shown: BTreeMap<String, Shown> = names.iter().map(|name| (name.clone(), Shown::Silent)).collect();
-    for (file, vertices) in &graphs {
-        let arguments = [file.display().to_string(), blocks(folder, *vertices).to_string(), THREADS.to_string()];
-        let trial = trial::try_out(&program, &arguments, limit)?;
+    for arguments in graphs(unpacked, folder)? {
+        let program = Made { file: file.clone(), arguments: arguments.into() };
+        let trial = trial::try_out(&program, limit)?;
         if matches!(trial.shown, Shown::Endless) || !trial.said.contains("done") {
-            bail!("{folder} on {} did not end as it should: {}", file.display(), trial.said);
+            bail!("{folder} on {} did not end as it should: {}", program.arguments[0], trial.said);
         }
         for (kernel, worst) in trial.kernels {
             let name = kernel.split("::").next().and_then(|space| space.strip_prefix("t_"));
@@ -78,6 +71,32 @@ pub fn run(unpacked: &Path, folder: &str, names: &[String], limit: Duration) -> 
         }
     }
     Ok(shown)
+}
+
+/// Each of a folder's tests by itself, on all graphs in one process.
+pub fn tests(unpacked: &Path, folder: &str, names: &[String], code: Code) -> Result<BTreeMap<String, Made>> {
+    let file = compile(unpacked, folder, names, code)?;
+    let graphs = graphs(unpacked, folder)?.into_iter().flatten().collect::<Vec<_>>();
+    let program = |name: &String| {
+        let arguments = std::iter::once(name.clone()).chain(graphs.iter().cloned()).collect();
+        (name.clone(), Made { file: file.clone(), arguments })
+    };
+    Ok(names.iter().map(program).collect())
+}
+
+/// The graphs, each with the blocks and threads that a folder's kernels want for it.
+fn graphs(unpacked: &Path, folder: &str) -> Result<Vec<[String; 3]>> {
+    let mut graphs: Vec<(PathBuf, u32)> = Vec::new();
+    for graph in GRAPHS {
+        let file = unpacked.join("indigo/input").join(format!("{graph}.egr"));
+        let vertices = std::fs::read(&file).ok().and_then(|bytes| bytes.first_chunk().copied().map(u32::from_le_bytes));
+        graphs.push((file, vertices.with_context(|| format!("{graph} is no graph"))?));
+    }
+    graphs.push((dense(unpacked)?, DENSE));
+    let words = |(file, vertices): (PathBuf, u32)| {
+        [file.display().to_string(), blocks(folder, vertices).to_string(), THREADS.to_string()]
+    };
+    Ok(graphs.into_iter().map(words).collect())
 }
 
 /// How many blocks give each vertex its thread, warp or block.
@@ -102,7 +121,7 @@ fn dense(unpacked: &Path) -> Result<PathBuf> {
 
 /// One program of a folder: each test in a namespace of its own. The header that they want is
 /// empty: the host's part is ours.
-fn compile(unpacked: &Path, folder: &str, names: &[String]) -> Result<PathBuf> {
+fn compile(unpacked: &Path, folder: &str, names: &[String], code: Code) -> Result<PathBuf> {
     let mut text = String::from("#include \"indigo.cuh\"\n");
     for name in names {
         let file = unpacked.join("indigo/indigo_sources").join(folder).join(format!("{name}.cu"));
@@ -110,7 +129,7 @@ fn compile(unpacked: &Path, folder: &str, names: &[String]) -> Result<PathBuf> {
     }
     text.push_str("static const suite::Kernel KERNELS[] = {\n");
     for name in names {
-        writeln!(text, "    {{(const void*)t_{name}::test_kernel, sizeof(t_{name}::data_t)}},")?;
+        writeln!(text, "    {{\"{name}\", (const void*)t_{name}::test_kernel, sizeof(t_{name}::data_t)}},")?;
     }
     text.push_str("};\nint main(int count, char** words) { return suite::run(KERNELS, count, words); }\n");
     let source = build::generated("indigo.cu", &text);
@@ -120,7 +139,7 @@ fn compile(unpacked: &Path, folder: &str, names: &[String]) -> Result<PathBuf> {
     let options =
         ["-O2".to_owned(), "-lineinfo".to_owned(), "-std=c++17".to_owned(), include(&harness), include(&empty)];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    trial::compile_including("indigo", &options, &[&source], &[&harness])
+    trial::compile_including("indigo", code, &options, &[&source], &[&harness])
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns the comparison and the tables that are printed. What the suites are made of is fetched
 //! (`sources`), what each program is to show is in `tests/inside_suites` (`table`).
 
+mod carried;
 mod gpuverify;
 mod indigo;
 mod programs;
@@ -18,9 +19,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::columns::Table;
+use carried::Carried;
 use sources::Source;
 use table::{Row, Says, Shown};
-use trial::Trial;
+use trial::{Code, Made, Trial};
 
 /// Run public suites of races inside kernels on the simulated GPU (`streamsan --sim --inside`), and
 /// compare what is found with `tests/inside_suites`.
@@ -41,6 +43,10 @@ pub struct InsideSuitesArgs {
     /// Print each program with its verdict
     #[arg(long)]
     all: bool,
+    /// Run nothing: write the programs, compiled for a GPU, into this archive (.tar.xz), with their
+    /// list for `tests/gpu racecheck --list`
+    #[arg(long, value_name = "ARCHIVE")]
+    list: Option<PathBuf>,
     /// Seconds that one program may run
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     limit: u64,
@@ -98,12 +104,20 @@ pub fn run(args: &InsideSuitesArgs) -> Result<ExitCode> {
         let known = Suite::ALL.iter().find(|known| known.name() == suite);
         clones.insert(known.with_context(|| format!("no suite {suite}"))?.name(), PathBuf::from(folder));
     }
+    let unpacked = |suite: Suite, source: &Source| source.unpacked(clones.get(suite.name()).map(PathBuf::as_path));
     let suites = if args.suites.is_empty() { &Suite::ALL[..] } else { &args.suites };
     let mut table = Table::new(&["suite", "racy", "found", "clean", "alarms", "others", "not as expected"]);
     let mut wrong = 0;
+    if let Some(archive) = &args.list {
+        let mut carried = Carried::new(archive)?;
+        for &suite in suites {
+            carry(suite, args, &|source| unpacked(suite, source), &mut carried)?;
+        }
+        carried.finish()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     for &suite in suites {
-        let clone = clones.get(suite.name()).map(PathBuf::as_path);
-        let tally = run_suite(suite, args, &|source| source.unpacked(clone))?;
+        let tally = run_suite(suite, args, &|source| unpacked(suite, source))?;
         wrong += tally.wrong;
         let counts = [tally.racy, tally.found, tally.clean, tally.alarms, tally.other, tally.wrong];
         table.row(std::iter::once(suite.name().to_owned()).chain(counts.map(|count| count.to_string())));
@@ -112,7 +126,8 @@ pub fn run(args: &InsideSuitesArgs) -> Result<ExitCode> {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_suite(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Tally> {
+/// The rows of a suite's table that are asked for.
+fn wanted(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Vec<Row>> {
     let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|word| name.contains(word.as_str()));
     let mut rows = table::read(suite.name())?;
     if suite == Suite::Gpuverify {
@@ -122,6 +137,11 @@ fn run_suite(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -
         }
     }
     rows.retain(|row| is_wanted(&row.name));
+    Ok(rows)
+}
+
+fn run_suite(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Tally> {
+    let rows = wanted(suite, args, unpacked)?;
     let limit = Duration::from_secs(args.limit);
     let mut tally = Tally::default();
     if suite == Suite::Indigo {
@@ -141,15 +161,54 @@ fn run_suite(suite: Suite, args: &InsideSuitesArgs, unpacked: &dyn Fn(&Source) -
         return Ok(tally);
     }
     for row in &rows {
-        let trial = match suite {
-            Suite::Scor => programs::run_scor(&unpacked(&programs::SCOR)?, row, limit),
-            Suite::Gpuverify => gpuverify::run(&unpacked(&gpuverify::SOURCE)?, row, limit),
-            Suite::Hecbench | Suite::Indigo => programs::run_hecbench(unpacked, row, limit),
+        let trial = match program(suite, row, Code::Simulated, unpacked) {
+            Err(said) if suite == Suite::Gpuverify => Trial::without_program(format!("{said:#}")),
+            made => made.and_then(|made| trial::try_out(&made, limit)).with_context(|| row.name.clone())?,
         };
-        let trial = trial.with_context(|| row.name.clone())?;
         judge(&mut tally, args, row, trial.shown, Some(&trial));
     }
     Ok(tally)
+}
+
+/// Compiles the program of a row, where a row has one of its own.
+fn program(suite: Suite, row: &Row, code: Code, unpacked: &dyn Fn(&Source) -> Result<PathBuf>) -> Result<Made> {
+    match suite {
+        Suite::Scor => programs::scor(&unpacked(&programs::SCOR)?, row, code),
+        Suite::Gpuverify => gpuverify::test(&unpacked(&gpuverify::SOURCE)?, row, code),
+        Suite::Hecbench => programs::hecbench(unpacked, row, code),
+        Suite::Indigo => bail!("tests of Indigo share the program of their folder"),
+    }
+}
+
+/// Adds the programs of a suite to what is carried.
+fn carry(
+    suite: Suite,
+    args: &InsideSuitesArgs,
+    unpacked: &dyn Fn(&Source) -> Result<PathBuf>,
+    carried: &mut Carried,
+) -> Result<()> {
+    let rows = wanted(suite, args, unpacked)?;
+    let rows = rows.iter().filter(|row| row.expected != Shown::NoProgram && row.says != Says::Other);
+    if suite != Suite::Indigo {
+        for row in rows {
+            let made = program(suite, row, Code::Carried, unpacked).with_context(|| row.name.clone())?;
+            carried.add(suite.name(), row, &made)?;
+        }
+        return Ok(());
+    }
+    let rows: Vec<&Row> = rows.collect();
+    let root = unpacked(&indigo::SOURCE)?;
+    for (folder, mut names) in indigo::folders(&root)? {
+        names.retain(|name| rows.iter().any(|row| row.name == *name));
+        if names.is_empty() {
+            continue;
+        }
+        let tests = indigo::tests(&root, &folder, &names, Code::Carried)?;
+        for row in rows.iter().filter(|row| names.contains(&row.name)) {
+            carried.add(suite.name(), row, &tests[&row.name])?;
+        }
+    }
+    Ok(())
 }
 
 /// Counts a verdict, and prints it where it is not the expected one.

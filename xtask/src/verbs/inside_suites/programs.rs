@@ -1,14 +1,13 @@
 //! Suites of whole programs: ScoR's microbenchmarks and HeCBench.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ::tests::build;
 use anyhow::{Context, Result};
 
 use super::sources::Source;
 use super::table::Row;
-use super::trial::{self, Trial};
+use super::trial::{self, Code, Made};
 
 /// The commit of ScoR.
 pub const SCOR: Source = Source {
@@ -22,7 +21,7 @@ pub const SCOR: Source = Source {
 pub const HECBENCH: [(&str, Source); 3] = [
     (
         "",
-        hecbench(
+        of_hecbench(
             "49175104c89af65ae66e8eeec3be815f8458833b",
             &[
                 "src/surfel-cuda",
@@ -37,32 +36,32 @@ pub const HECBENCH: [(&str, Source); 3] = [
             ],
         ),
     ),
-    ("before-5e7005d5a", hecbench("63753bfd48cab35e77859d9261e1465e94cd6d28", &["src/aidw-cuda"])),
-    ("5e7005d5a", hecbench("5e7005d5a22d6ba7698c704b4b52a8902009063c", &["src/aidw-cuda"])),
+    ("before-5e7005d5a", of_hecbench("63753bfd48cab35e77859d9261e1465e94cd6d28", &["src/aidw-cuda"])),
+    ("5e7005d5a", of_hecbench("5e7005d5a22d6ba7698c704b4b52a8902009063c", &["src/aidw-cuda"])),
 ];
 
-const fn hecbench(commit: &'static str, paths: &'static [&'static str]) -> Source {
+const fn of_hecbench(commit: &'static str, paths: &'static [&'static str]) -> Source {
     Source { repository: "ORNL/HeCBench", commit, paths }
 }
 
-/// Runs a microbenchmark of ScoR. `plain/NAME` is the same without the word `volatile` at its data:
+/// A microbenchmark of ScoR. `plain/NAME` is the same without the word `volatile` at its data:
 /// the suite takes such data for plain.
-pub fn run_scor(unpacked: &Path, row: &Row, limit: Duration) -> Result<Trial> {
+pub fn scor(unpacked: &Path, row: &Row, code: Code) -> Result<Made> {
     let (name, plain) = row.name.strip_prefix("plain/").map_or((row.name.as_str(), false), |name| (name, true));
     let mut file = unpacked.join("microbenchmarks/src").join(format!("{name}.cu"));
     if plain {
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         file = build::generated("plain.cu", &text.replace("volatile unsigned int *data", "unsigned int *data"));
     }
-    let program = trial::compile("scor", &["-O2", "-lineinfo", "-include", "cstdlib"], &[&file])?;
-    trial::try_out(&program, &row.arguments, limit)
+    let file = trial::compile("scor", code, &["-O2", "-lineinfo", "-include", "cstdlib"], &[&file])?;
+    Ok(Made { file, arguments: row.arguments.clone() })
 }
 
-/// Runs a program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
+/// A program of HeCBench: `NAME`, or `NAME@COMMIT` of a pair. An argument `{graph:N}` is a
 /// file with a random graph of N vertices, `{roads:N}` the same as text with costs, `{nets:N}` one
 /// with N nets of pins. `-D...` is the compiler's, for sizes that the source has fixed, and so is
 /// `-G`, where the optimiser hides the race.
-pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, limit: Duration) -> Result<Trial> {
+pub fn hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, code: Code) -> Result<Made> {
     let (name, at) = row.name.split_once('@').unwrap_or((&row.name, ""));
     let source = HECBENCH.iter().find(|(commit, _)| *commit == at).with_context(|| format!("no commit {at}"))?;
     let root = unpacked(&source.1)?;
@@ -81,7 +80,7 @@ pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, li
     let (defines, words): (Vec<&String>, Vec<&String>) = row.arguments.iter().partition(is_compilers);
     let mut options = vec!["-O2", "-lineinfo", "-std=c++17", &own, &graphs];
     options.extend(defines.into_iter().map(String::as_str));
-    let program = trial::compile(name, &options, &sources.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+    let program = trial::compile(name, code, &options, &sources.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let beside = program.parent().context("a program lies in a folder")?;
     let mut arguments = Vec::new();
     for argument in words {
@@ -101,7 +100,7 @@ pub fn run_hecbench(unpacked: impl Fn(&Source) -> Result<PathBuf>, row: &Row, li
         std::fs::write(&file, content)?;
         arguments.push(file.display().to_string());
     }
-    trial::try_out(&program, &arguments, limit)
+    Ok(Made { file: program, arguments })
 }
 
 /// Numbers that look random, below a limit; the same in each run.

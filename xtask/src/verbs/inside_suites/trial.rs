@@ -24,16 +24,55 @@ pub struct Trial {
     pub said: String,
 }
 
-/// Compiles with CUDA's compiler for 8.0, once for each content. The error is what it says.
-pub fn compile(name: &str, options: &[&str], sources: &[&Path]) -> Result<PathBuf> {
-    compile_including(name, options, sources, &[])
+impl Trial {
+    /// What a program has shown that does not compile.
+    pub fn without_program(said: String) -> Self {
+        Self { shown: Shown::NoProgram, kernels: BTreeMap::new(), lines: Vec::new(), took: Duration::ZERO, said }
+    }
+}
+
+/// What a program is compiled for.
+#[derive(Clone, Copy)]
+pub enum Code {
+    /// The simulated GPU here: PTX and machine code for 8.0.
+    Simulated,
+    /// A machine with a GPU, too: the same PTX, machine code for 9.0, and CUDA's runtime within.
+    Carried,
+}
+
+impl Code {
+    fn options(self) -> [&'static str; 4] {
+        match self {
+            Self::Simulated => ["-gencode", "arch=compute_80,code=[sm_80,compute_80]", "-cudart", "shared"],
+            Self::Carried => ["-gencode", "arch=compute_80,code=[sm_90,compute_80]", "-cudart", "static"],
+        }
+    }
+}
+
+/// A compiled program, and what it is to be run with.
+pub struct Made {
+    /// The file; it lies in a folder of its own.
+    pub file: PathBuf,
+    /// The command line.
+    pub arguments: Vec<String>,
+}
+
+/// Compiles with CUDA's compiler, once for each content. The error is what it says.
+pub fn compile(name: &str, code: Code, options: &[&str], sources: &[&Path]) -> Result<PathBuf> {
+    compile_including(name, code, options, sources, &[])
 }
 
 /// As [`compile`], of sources that include other files which may change.
-pub fn compile_including(name: &str, options: &[&str], sources: &[&Path], included: &[&Path]) -> Result<PathBuf> {
+pub fn compile_including(
+    name: &str,
+    code: Code,
+    options: &[&str],
+    sources: &[&Path],
+    included: &[&Path],
+) -> Result<PathBuf> {
     let toolkit = build::toolkit().map_err(Error::msg)?;
-    let mut args: Vec<String> = ["-w", "-arch=sm_80", "-cudart", "shared"].map(String::from).into();
-    args.extend(options.iter().map(|option| (*option).to_owned()));
+    let mut args: Vec<String> = vec!["-w".to_owned()];
+    args.extend(code.options().iter().chain(options).map(|option| (*option).to_owned()));
     for folder in [toolkit.join("lib"), crate::workspace::root().join(".toolkit/lib")] {
         args.push(format!("-L{}", folder.display()));
     }
@@ -44,13 +83,13 @@ pub fn compile_including(name: &str, options: &[&str], sources: &[&Path], includ
 }
 
 /// Runs a program under the check, and reads the report. `limit` is the time that it may take.
-pub fn try_out(program: &Path, arguments: &[String], limit: Duration) -> Result<Trial> {
-    let folder = program.parent().context("a program lies in a folder")?;
+pub fn try_out(program: &Made, limit: Duration) -> Result<Trial> {
+    let folder = program.file.parent().context("a program lies in a folder")?;
     let report = folder.join(format!("report.{}.json", std::process::id()));
     let began = Instant::now();
     // What is below `likely` is shown as well, and tells `possible` from silent.
     let mut command = run::streamsan(["--sim", "--inside", "--pedantic", "--json"]);
-    command.arg(&report).arg("--").arg(program).args(arguments).current_dir(folder);
+    command.arg(&report).arg("--").arg(&program.file).args(&program.arguments).current_dir(folder);
     let ended = run::end_within(&mut command, limit);
     let took = began.elapsed();
     let text = std::fs::read(&report).ok();
@@ -59,7 +98,7 @@ pub fn try_out(program: &Path, arguments: &[String], limit: Duration) -> Result<
     if ended.hung {
         return Ok(Trial { shown: Shown::Endless, kernels: BTreeMap::new(), lines: Vec::new(), took, said });
     }
-    let text = text.with_context(|| format!("no report of {}: {said}", program.display()))?;
+    let text = text.with_context(|| format!("no report of {}: {said}", program.file.display()))?;
     let report: Value = serde_json::from_slice(&text)?;
     let (kernels, lines) = findings(&report);
     let failed = ended.out.lines().any(|line| line.starts_with("FAILED"));
