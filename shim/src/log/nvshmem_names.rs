@@ -176,20 +176,53 @@ pub(super) fn name(number: usize) -> Option<&'static str> {
     NAMES.iter().copied().flatten().nth(number).copied()
 }
 
+/// A name without a number.
+const NOBODY: u16 = u16::MAX;
+
+/// The numbers of all names, by hashes of the names: a search through the lists for each of a
+/// thousand functions takes the compiler 7 seconds.
+const NUMBERS: &[u16; 4096] = &{
+    let mut numbers = [NOBODY; 4096];
+    let (mut family, mut number) = (0, 0);
+    while family < NAMES.len() {
+        let mut index = 0;
+        while index < NAMES[family].len() {
+            let mut at = hash(NAMES[family][index]);
+            while numbers[at] != NOBODY {
+                at = (at + 1) % numbers.len();
+            }
+            numbers[at] = number;
+            (index, number) = (index + 1, number + 1);
+        }
+        family += 1;
+    }
+    numbers
+};
+
+/// Where the number of this name is in the table, or before which others (FNV-1a).
+const fn hash(name: &str) -> usize {
+    let name = name.as_bytes();
+    let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
+    while at < name.len() {
+        hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    (hash ^ hash >> 16) as usize % 4096
+}
+
 /// The number of a function of NVSHMEM. A name that is not in the lists does not compile.
 pub const fn nvshmem_call(name: &str) -> FnId {
-    let (mut family, mut before) = (0, 0);
-    while family < NAMES.len() {
-        let names = NAMES[family];
-        let mut index = 0;
-        while index < names.len() {
-            if super::call_names::is_same(names[index].as_bytes(), name.as_bytes()) {
-                return FnId(super::call_names::FIRST_OF_NVSHMEM + (before + index) as u16);
-            }
-            index += 1;
+    let mut at = hash(name);
+    while NUMBERS[at] != NOBODY {
+        let (mut family, mut index) = (0, NUMBERS[at] as usize);
+        while index >= NAMES[family].len() {
+            index -= NAMES[family].len();
+            family += 1;
         }
-        before += names.len();
-        family += 1;
+        if super::call_names::is_same(NAMES[family][index].as_bytes(), name.as_bytes()) {
+            return FnId(super::call_names::FIRST_OF_NVSHMEM + NUMBERS[at]);
+        }
+        at = (at + 1) % NUMBERS.len();
     }
     panic!("not among the names of NVSHMEM's functions")
 }

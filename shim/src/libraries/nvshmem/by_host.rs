@@ -12,12 +12,10 @@ use std::sync::{Mutex, PoisonError};
 
 use cuda_sys::FnId;
 
-use super::{Dest, Effects, Elements, Source, asking, export, get, get_one, put, put_one};
+use super::{Dest, Effects, Elements, Source, asking, export, get, get_one, is_observed, put, put_one};
 use crate::libraries::requests::{self, Access};
 use crate::log::nvshmem_names::{with_sizes, with_types};
 use crate::observe::{Phase, observe};
-use crate::runtime::lifecycle;
-use crate::runtime::thread_state::inside_transport;
 
 /// What has begun and not ended, of all threads.
 static BEGUN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
@@ -31,11 +29,7 @@ fn accesses(effects: &Effects) -> Vec<Access> {
     both.into_iter().filter(|access| !access.region.is_empty()).collect()
 }
 
-fn is_observed() -> bool {
-    lifecycle::is_running() && !inside_transport()
-}
-
-fn known(id: FnId, effects: impl FnOnce() -> Effects) -> Vec<Access> {
+fn known(id: FnId, effects: &dyn Fn() -> Effects) -> Vec<Access> {
     let effects = asking(effects);
     if effects.in_part {
         observe(id, 0, Phase::Before, |cx| cx.not_modelled());
@@ -44,18 +38,26 @@ fn known(id: FnId, effects: impl FnOnce() -> Effects) -> Vec<Access> {
 }
 
 /// A call that is over when it returns.
-fn during<R>(id: FnId, real: impl FnOnce() -> R, effects: impl FnOnce() -> Effects) -> R {
+fn during<R>(id: FnId, real: impl FnOnce() -> R, effects: impl Fn() -> Effects) -> R {
     if !is_observed() {
         return real();
     }
-    let borrower = requests::during_call(id, &known(id, effects));
+    let borrower = borrowing(id, &effects);
     let answer = asking(real);
     requests::give_back(borrower);
     answer
 }
 
+fn borrowing(id: FnId, effects: &dyn Fn() -> Effects) -> u32 {
+    requests::during_call(id, &known(id, effects))
+}
+
 /// A call that begins something.
-fn beginning(id: FnId, real: impl FnOnce(), effects: impl FnOnce() -> Effects) {
+fn beginning(id: FnId, real: impl Fn(), effects: impl Fn() -> Effects) {
+    beginning_of(id, &real, &effects);
+}
+
+fn beginning_of(id: FnId, real: &dyn Fn(), effects: &dyn Fn() -> Effects) {
     if !is_observed() {
         return real();
     }

@@ -16,13 +16,11 @@ use cuda_sys::{CUstream, FnId};
 use trace::{EventId, EventMode, Op};
 
 use super::by_host::ending;
-use super::{SONAME, asking, elements_of, export, handle_of, own_place_in};
+use super::{SONAME, asking, elements_of, export, handle_of, is_observed, own_place_in};
 use crate::ids::events::{note_shared, unnamed_event};
 use crate::ids::streams::working_stream;
 use crate::observe::{Phase, observe};
 use crate::real::library::LibraryFunction;
-use crate::runtime::lifecycle;
-use crate::runtime::thread_state::inside_transport;
 
 /// `NVSHMEM_TEAM_WORLD`.
 const WORLD: i32 = 0;
@@ -58,7 +56,7 @@ fn names(team: i32) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
 
 /// The elements of a team meet on their streams.
 fn meeting<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, team: i32) -> R {
-    if !lifecycle::is_running() || inside_transport() {
+    if !is_observed() {
         return real();
     }
     let names = asking(|| names(team));
@@ -94,7 +92,7 @@ fn meeting<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, team: i32) -
 
 /// The hosts of all elements meet, and nothing is over that was begun before.
 fn syncing<R>(_id: FnId, real: impl FnOnce() -> R) -> R {
-    if lifecycle::is_running() && !inside_transport() { asking(real) } else { real() }
+    if is_observed() { asking(real) } else { real() }
 }
 
 export!(["nvshmemx_barrier_on_stream"] (team: i32, stream: CUstream) -> c_int, -1, meeting(stream, team));

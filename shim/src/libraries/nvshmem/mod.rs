@@ -159,22 +159,36 @@ fn asking<R>(ask: impl FnOnce() -> R) -> R {
     answer
 }
 
+// Of the functions that run a real call, as little as possible is compiled for each of NVSHMEM's
+// thousand: hence `dyn`, and what is never inlined.
+
+/// Whether a call is observed: not where nothing is recorded, nor inside of another call.
+#[inline(never)]
+fn is_observed() -> bool {
+    lifecycle::is_running() && !inside_transport()
+}
+
 /// Runs the real call, whose own calls of CUDA are its transport, and logs what it does.
-fn around<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl FnOnce() -> Effects) -> R {
-    if !lifecycle::is_running() || inside_transport() {
+fn around<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl Fn() -> Effects) -> R {
+    if !is_observed() {
         return real();
     }
-    let (answer, effects) = asking(|| (real(), effects()));
-    log(id, stream, &effects);
+    let answer = asking(real);
+    log_transported(id, stream, &effects);
     answer
 }
 
 /// Logs what a call does, and runs the real one, whose kernels are seen beside that.
-fn ahead_of<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl FnOnce() -> Effects) -> R {
-    if lifecycle::is_running() && !inside_transport() {
+fn ahead_of<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl Fn() -> Effects) -> R {
+    if is_observed() {
         log(id, stream, &effects());
     }
     real()
+}
+
+/// Logs what a call does that NVSHMEM has to be asked about.
+fn log_transported(id: FnId, stream: CUstream, effects: &dyn Fn() -> Effects) {
+    log(id, stream, &asking(effects));
 }
 
 /// The null stream is the legacy one, as for every library that takes a stream by value.
@@ -183,6 +197,7 @@ fn handle_of(stream: CUstream) -> CUstream {
 }
 
 /// Logs what a call does.
+#[inline(never)]
 fn log(id: FnId, stream: CUstream, effects: &Effects) {
     observe(id, 0, Phase::Before, |cx| {
         if effects.in_part {
