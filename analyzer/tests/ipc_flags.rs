@@ -117,11 +117,63 @@ fn values_in_shared_memory_order_streams_of_two_processes() {
         // Two values may end the wait: it may be for the second round.
         let mut run = two(live);
         write(&mut run, 0, 3);
-        write(&mut run, 0, 4);
+        write(&mut run, 0, 0);
+        write(&mut run, 0, 3);
         fill(&mut run);
         wait(&mut run, 0, 3);
         read(&mut run);
         run.finds("read-after-write possible");
+    }
+}
+
+/// A word is counted up: the first value that ends the wait is enough, and what is behind that is
+/// not in order, whoever is seen first. The waiting stream answers in the twin.
+#[test]
+fn the_first_of_values_that_are_counted_up_ends_a_wait() {
+    let write = |run: &mut Run, process: usize, at: u64, value: u64| {
+        let (stream, address) = if process == 0 { (A, X + at) } else { (B, Y + at) };
+        let op = Op::WriteValue { stream, address, value, width: 4, barrier: true };
+        run.at(process).does("cuStreamWriteValue32", op);
+    };
+    let wait = |run: &mut Run, process: usize, at: u64, value: u64| {
+        let (stream, address) = if process == 0 { (A, X + at) } else { (B, Y + at) };
+        let op = Op::WaitValue { stream, address, value, width: 4, compare: WaitCompare::GreaterEqual };
+        run.at(process).does("cuStreamWaitValue32", op);
+    };
+    for live in [false, true] {
+        for reader_first in [false, true] {
+            for mended in [false, true] {
+                let mut run = two(live);
+                let writer = |run: &mut Run| {
+                    for step in 1..4 {
+                        run.at(0).line(10).go(A, X, &[writes(0, Shape::Exact(64, N))]);
+                        write(run, 0, 0, step);
+                        if mended {
+                            wait(run, 0, 4, step);
+                        }
+                    }
+                };
+                let reader = |run: &mut Run| {
+                    for step in 1..4 {
+                        wait(run, 1, 0, step);
+                        run.at(1).line(20).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
+                        if mended {
+                            write(run, 1, 4, step);
+                        }
+                    }
+                };
+                match reader_first {
+                    true => (reader(&mut run), writer(&mut run)),
+                    false => (writer(&mut run), reader(&mut run)),
+                };
+                if mended {
+                    run.silent();
+                } else {
+                    let found = run.found_verdicts();
+                    assert!(!found.is_empty() && found.iter().all(|said| said.ends_with(" likely")), "{found:?}");
+                }
+            }
+        }
     }
 }
 

@@ -127,8 +127,8 @@ fn puts_and_gets_of_nvshmem_are_ops_of_their_streams() {
         ("blocked_part", "read-after-write", "nvshmem_int32_xor_reducescatter"),
         ("blocked_all", "read-after-write", "nvshmem_double_alltoall"),
         ("blocked_into", "write-after-read", "nvshmem_fcollectmem"),
-        ("counted", "write-after-write", "nvshmem_uint64_atomic_add"),
-        ("counted_real", "write-after-write", "nvshmemx_float_atomic_fetch_add"),
+        ("counted", "read-after-write", "nvshmem_uint64_atomic_add"),
+        ("counted_real", "read-after-write", "nvshmemx_float_atomic_fetch_add"),
         ("fetched_word", "read-after-write", "nvshmem_uint64_atomic_fetch"),
         ("nowhere", "read-after-write", "nvshmemx_putmem_nbi_on_stream"),
     ] {

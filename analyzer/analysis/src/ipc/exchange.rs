@@ -75,7 +75,7 @@ impl Message {
     fn may_end_waits(&self) -> bool {
         match self {
             Message::Record { key, .. } => meetings::is_of(key),
-            Message::Signals(_) | Message::SignalsUnknown => true,
+            Message::Signals(_) | Message::SignalsUnknown | Message::WritesValue { .. } => true,
             _ => false,
         }
     }
@@ -126,7 +126,7 @@ pub(super) struct Peer {
 pub(super) struct Object {
     map: AccessMap,
     /// Words of it that streams write values to, or wait for values in.
-    values: FxHashMap<u64, WordValues>,
+    pub(super) values: FxHashMap<u64, WordValues>,
     /// Words of it that are signal pads.
     pub(super) pads: FxHashMap<u64, PadWord>,
     pub(super) owner: Option<(u32, AllocationId)>,
@@ -305,6 +305,10 @@ impl Exchange {
             _ if *is_given_up => return None,
             Message::Wait { key, epoch } if meetings::is_of(key) => (*epoch, Awaited::Meeting(key.clone())),
             Message::Signals(signals) => (signals.kernel(), self.awaited_by(member as u32, signals)?),
+            Message::WaitsForValue { root, at, word, epoch } => {
+                let (object, shift) = *self.peers[member].roots.get(root)?;
+                (*epoch, Awaited::Value(object, at.wrapping_add(shift), *word))
+            }
             _ => return None,
         };
         self.is_awaited(member as u32, &on).then(|| Block::new(op, on))
@@ -476,14 +480,15 @@ impl Exchange {
         }
     }
 
-    /// Whether all that an op of a process waits for was written once, by a stream, and by nothing
-    /// else that has been seen: then it comes after these writes, and after nothing more.
+    /// Whether all that an op of a process waits for was written by one stream, once or counting
+    /// up, and by nothing else that has been seen: then it comes after these writes, and after
+    /// nothing more.
     fn is_answered(&self, member: u32, awaits: &[AwaitedWord]) -> bool {
         let awaited = &self.peers[member as usize].awaited;
         awaits.iter().all(|word| {
             let Some((object, at)) = awaited.get(&word.address) else { return false };
             let object = &self.objects[*object];
-            let is_once = object.values.get(at).is_some_and(|values| values.is_answered_once(*word));
+            let is_once = object.values.get(at).is_some_and(|values| values.is_answered_by_one(*word));
             is_once
                 && (*at..at.saturating_add(word.width().into())).all(|byte| {
                     let mut others = false;

@@ -1,13 +1,13 @@
 //! The messages of one process that have not been compared, and those of them that are held back.
 //!
-//! Owns what waits for what. A stream may be far behind its host: what is behind a meeting or
-//! behind a kernel that waits for signals comes after what other processes have not told yet, so
-//! it is held back until they have, and all else of the process goes on. News of it (a host has
-//! seen other work end, a stream has recorded an event) may be what the other process needs first.
-//! A host that has seen the end of what is held back proves that the wait is over: whoever ended
-//! it is not known then. Does not know whether a wait is over ([`super::signals`]).
+//! Owns what waits for what. A stream may be far behind its host: what is behind a meeting, a wait
+//! for a value or a kernel that waits for signals comes after what other processes have not told
+//! yet, so it is held back until they have, and all else of the process goes on. News of it (a host
+//! has seen other work end, a stream has recorded an event) may be what the other process needs
+//! first. A host that has seen the end of what is held back proves that the wait is over: whoever
+//! ended it is not known then. Does not know whether a wait is over ([`super::signals`]).
 
-use order::ClockSnapshot;
+use order::{AwaitedWord, ClockSnapshot};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) enum Awaited {
     Signals(Vec<Word>),
     /// The ends of the kernels that this one has got signals of.
     Ends(Epoch),
+    /// A value in a word of shared memory: the object, and the place there.
+    Value(usize, u64, AwaitedWord),
 }
 
 /// A wait that is not over.
@@ -147,8 +149,8 @@ impl MessageQueue {
         self.give_up(|block| block.is_covered(&clock))
     }
 
-    /// A host has waited for an event, from this time on: where a record of that is held back, it is
-    /// behind nothing any longer. Returns whether there was one.
+    /// A host has waited for an event, from this time on: where a record of that is held back, it
+    /// is behind nothing any longer. Returns whether there was one.
     pub(super) fn gives_up_recorded(&mut self, event: &[u8], began: u64) -> bool {
         let is_of = |message: &Message| matches!(message, Message::Record { key, .. } if **key == *event);
         let of = |sent: &Sent| sent.time <= began && is_of(&sent.message);
@@ -166,6 +168,7 @@ impl MessageQueue {
         for sent in &mut self.held {
             let op = match &sent.message {
                 Message::Wait { key, epoch } if meetings::is_of(key) => *epoch,
+                Message::WaitsForValue { epoch, .. } => *epoch,
                 Message::Signals(signals @ (Signals::Awaits { .. } | Signals::AwaitsEnds { .. })) => signals.kernel(),
                 _ => continue,
             };

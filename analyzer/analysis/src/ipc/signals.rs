@@ -3,8 +3,8 @@
 //! Owns when a process has to wait for the messages of others. A kernel may be launched long before
 //! the one whose signal it waits for, and yet it comes after that one. So its messages, and those
 //! behind it, are held back until the other process has come so far ([`crate::ipc::queue`]): what
-//! comes first is compared first. PyTorch's kernels that access memory of peers do so between signals at their start and
-//! at their end ([`crate::ipc::flags`] has the words). So of a kernel
+//! comes first is compared first. PyTorch's kernels that access memory of peers do so between
+//! signals at their start and at their end ([`crate::ipc::flags`] has the words). So of a kernel
 //!
 //! 1. its signals are told,
 //! 2. those that it waits for are awaited,
@@ -77,6 +77,9 @@ impl Exchange {
                 let has_signal =
                     |(object, at, _): &Word| self.objects[*object].pads.get(at).is_some_and(PadWord::has_signal);
                 !self.signals_missed && !words.iter().all(has_signal)
+            }
+            Awaited::Value(object, at, word) => {
+                !self.objects[*object].values.get(at).is_some_and(|values| values.is_answered(*word))
             }
             Awaited::Ends(kernel) => {
                 let is_on = |(process, op): &(u32, Epoch)| self.peers[*process as usize].signalling.contains(op);
