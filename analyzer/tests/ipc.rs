@@ -94,6 +94,10 @@ impl Run {
         assert!(found.is_empty(), "{found:#?}");
     }
 
+    pub(crate) fn found_verdicts(&mut self) -> Vec<String> {
+        self.found().iter().map(|f| format!("{} {}", f.hazard.name(), f.confidence.name())).collect()
+    }
+
     pub(crate) fn finds(&mut self, verdict: &str) -> Finding {
         let mut found = self.found();
         let said: Vec<String> = found.iter().map(|f| format!("{} {}", f.hazard.name(), f.confidence.name())).collect();

@@ -117,11 +117,63 @@ fn values_in_shared_memory_order_streams_of_two_processes() {
         // Two values may end the wait: it may be for the second round.
         let mut run = two(live);
         write(&mut run, 0, 3);
-        write(&mut run, 0, 4);
+        write(&mut run, 0, 0);
+        write(&mut run, 0, 3);
         fill(&mut run);
         wait(&mut run, 0, 3);
         read(&mut run);
         run.finds("read-after-write possible");
+    }
+}
+
+/// A word is counted up: the first value that ends the wait is enough, and what is behind that is
+/// not in order, whoever is seen first. The waiting stream answers in the twin.
+#[test]
+fn the_first_of_values_that_are_counted_up_ends_a_wait() {
+    let write = |run: &mut Run, process: usize, at: u64, value: u64| {
+        let (stream, address) = if process == 0 { (A, X + at) } else { (B, Y + at) };
+        let op = Op::WriteValue { stream, address, value, width: 4, barrier: true };
+        run.at(process).does("cuStreamWriteValue32", op);
+    };
+    let wait = |run: &mut Run, process: usize, at: u64, value: u64| {
+        let (stream, address) = if process == 0 { (A, X + at) } else { (B, Y + at) };
+        let op = Op::WaitValue { stream, address, value, width: 4, compare: WaitCompare::GreaterEqual };
+        run.at(process).does("cuStreamWaitValue32", op);
+    };
+    for live in [false, true] {
+        for reader_first in [false, true] {
+            for mended in [false, true] {
+                let mut run = two(live);
+                let writer = |run: &mut Run| {
+                    for step in 1..4 {
+                        run.at(0).line(10).go(A, X, &[writes(0, Shape::Exact(64, N))]);
+                        write(run, 0, 0, step);
+                        if mended {
+                            wait(run, 0, 4, step);
+                        }
+                    }
+                };
+                let reader = |run: &mut Run| {
+                    for step in 1..4 {
+                        wait(run, 1, 0, step);
+                        run.at(1).line(20).go(B, Y, &[reads(0, Shape::Exact(64, N))]);
+                        if mended {
+                            write(run, 1, 4, step);
+                        }
+                    }
+                };
+                match reader_first {
+                    true => (reader(&mut run), writer(&mut run)),
+                    false => (writer(&mut run), reader(&mut run)),
+                };
+                if mended {
+                    run.silent();
+                } else {
+                    let found = run.found_verdicts();
+                    assert!(!found.is_empty() && found.iter().all(|said| said.ends_with(" likely")), "{found:?}");
+                }
+            }
+        }
     }
 }
 
@@ -196,13 +248,17 @@ fn ranks(live: bool) -> Run {
 /// A kernel that signals, as the simulated GPU measures it: words of pads, and bytes that it reads
 /// and writes.
 fn pads(run: &mut Run, rank: usize, kernel: &str, words: &[u64], bytes: &[ExactRun]) {
+    pads_on(run, rank, A, kernel, words, bytes);
+}
+
+fn pads_on(run: &mut Run, rank: usize, stream: StreamId, kernel: &str, words: &[u64], bytes: &[ExactRun]) {
     let update = |at: &u64| ExactRun { start: *at, stride: 0, width: 4, count: 1, kind: exact_kind::ATOMIC };
     let runs: Vec<ExactRun> = words.iter().map(update).chain(bytes.iter().copied()).collect();
     let program = run.at(rank);
     let kernel = program.kernel(kernel, &[atomics(0, Shape::Unknown)]);
-    let (timeline, time, flags) = (TimelineId(A.0), u64::from(kernel.0), exact_flags::SIMULATED);
+    let (timeline, time, flags) = (TimelineId(stream.0), u64::from(kernel.0), exact_flags::SIMULATED);
     program.at(Epoch { timeline, time });
-    program.does("cudaLaunchKernel", launch_with(A, kernel, launch_flags::EXACT, &X.to_le_bytes()));
+    program.does("cudaLaunchKernel", launch_with(stream, kernel, launch_flags::EXACT, &X.to_le_bytes()));
     program.at(Epoch::default());
     program.raw(Op::Exact { timeline, time, node: 0, flags, runs: List::new(&runs) });
 }
@@ -283,13 +339,49 @@ fn what_an_all_reduce_reads_is_between_its_signals() {
                 };
                 reduce(&mut run, rank_first);
                 reduce(&mut run, 1 - rank_first);
-                // What the writer does behind its all-reduce is held back until the other rank's is
-                // known, so the read is compared first, whichever rank was launched first.
-                match beside {
-                    false => run.silent(),
-                    true => drop(run.finds("write-after-read certain")),
+                match (beside, rank_first) {
+                    (false, _) => run.silent(),
+                    (true, 0) => drop(run.finds(RAW)),
+                    (true, _) => drop(run.finds("write-after-read certain")),
                 }
             }
+        }
+    }
+}
+
+/// A kernel waits for the other rank. What its process does beside it goes on, and the other rank
+/// may need that first.
+#[test]
+fn a_kernel_that_waits_for_a_signal_hides_no_news() {
+    for live in [false, true] {
+        for waits in [true, false] {
+            let mut run = ranks(live);
+            pads(&mut run, 1, BARRIER, &of_barrier(1, 0), &[]);
+            run.at(1).go(B, X, &[writes(0, Shape::Exact(0, 64))]);
+            if waits {
+                run.at(1).sync(B);
+            }
+            run.at(0).go(A, THEIRS, &[reads(0, Shape::Exact(0, 64))]);
+            pads(&mut run, 0, BARRIER, &of_barrier(0, 0), &[]);
+            run.judge(!waits, RAW);
+        }
+    }
+}
+
+/// Each rank has two streams with a kernel that signals, and launches them the other way round.
+#[test]
+fn kernels_on_two_streams_wait_for_each_other_crosswise() {
+    for live in [false, true] {
+        for mended in [true, false] {
+            let mut run = ranks(live);
+            pads_on(&mut run, 1, A, BARRIER, &of_barrier(1, 0), &[]);
+            pads_on(&mut run, 1, B, BARRIER, &of_barrier(1, 1), &[]);
+            let stream = if mended { B } else { A };
+            run.at(1).go(stream, THEIRS, &[reads(0, Shape::Exact(0, 64))]);
+            run.at(0).go(B, X, &[writes(0, Shape::Exact(0, 64))]);
+            pads_on(&mut run, 0, B, BARRIER, &of_barrier(0, 1), &[]);
+            pads_on(&mut run, 0, A, BARRIER, &of_barrier(0, 0), &[]);
+            run.judge(!mended, RAW);
         }
     }
 }

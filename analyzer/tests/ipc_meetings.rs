@@ -3,6 +3,7 @@
 
 use crate::ipc::{N, RAW, Run, Y, two};
 use crate::support::*;
+use detect::confidence::Weakness;
 use trace::*;
 
 /// The events by which processes come, as each of them numbers them.
@@ -114,6 +115,69 @@ fn meetings_are_counted() {
     }
 }
 
+/// One that never comes, or a name that two processes give themselves: anything may be in order
+/// behind that. The process that ends first has not told anything of what the other one waits for.
+#[test]
+fn what_is_behind_a_meeting_with_someone_unknown_is_possible() {
+    for live in [false, true] {
+        let mut run = met(live);
+        comes(&mut run, 0, 0, 2);
+        comes(&mut run, 1, 1, 3);
+        // The third one may have waited for this.
+        writes_there(&mut run);
+        reads_there(&mut run);
+        let found = run.finds("read-after-write possible");
+        assert_eq!(found.weakness, Some(Weakness::Flag));
+        let mut run = met(live);
+        writes_there(&mut run);
+        comes(&mut run, 0, 0, 2);
+        run.at(1).record(EVENTS[0], B);
+        run.at(1).wait(B, EVENTS[0]);
+        reads_there(&mut run);
+        run.finds("read-after-write possible");
+    }
+}
+
+/// What is behind the meeting is compared late. What a host had seen end when it was submitted was
+/// over, and what a host has seen later was not.
+#[test]
+fn news_orders_what_was_submitted_behind_it_though_it_is_compared_late() {
+    for live in [false, true] {
+        for when in ["never", "behind", "before"] {
+            let mut run = met(live);
+            comes(&mut run, 1, 1, 3);
+            writes_there(&mut run);
+            if when == "before" {
+                run.at(0).sync(A);
+            }
+            reads_there(&mut run);
+            if when == "behind" {
+                run.at(0).sync(A);
+            }
+            run.judge(when != "before", "read-after-write possible");
+        }
+    }
+}
+
+/// The host has seen the end of what is behind the meeting: all have come, though one of them is
+/// not known.
+#[test]
+fn a_host_that_has_seen_what_is_behind_a_meeting_proves_that_it_is_over() {
+    for live in [false, true] {
+        for waits in [true, false] {
+            let mut run = met(live);
+            comes(&mut run, 1, 1, 3);
+            comes(&mut run, 0, 0, 2);
+            run.at(1).go(B, Y, &[writes(0, Shape::Exact(64, N))]);
+            if waits {
+                run.at(1).sync(B);
+            }
+            run.at(0).go(B, X, &[reads(0, Shape::Exact(64, N))]);
+            run.judge(!waits, "write-after-read possible");
+        }
+    }
+}
+
 /// The host of one that waits in a meeting has seen other work end, and the other process may know
 /// of that before it comes.
 #[test]
@@ -128,7 +192,7 @@ fn a_meeting_that_is_open_hides_no_news() {
             }
             run.at(0).go(A, X, &[reads(0, Shape::Exact(64, N))]);
             comes(&mut run, 0, 0, 2);
-            run.judge(!waits, "write-after-read certain");
+            run.judge(!waits, RAW);
         }
     }
 }

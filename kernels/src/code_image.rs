@@ -321,7 +321,7 @@ impl CodeImage {
         f.cluster = kernel.cluster;
         for part in &parts {
             let first = insts.partition_point(|i| i.pc < part.base);
-            system_fences::add_sass(&mut f.system_fences, code_of(part), &insts[first..]);
+            system_fences::add_sass(&mut f.system_fences, &mut f.system_stores, code_of(part), &insts[first..]);
         }
         insts.iter().for_each(|i| f.system_loads.add_sass(i));
         insts.iter().for_each(|i| f.system_stores.add_sass(i));

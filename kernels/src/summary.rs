@@ -103,7 +103,7 @@ impl Summary {
             triggers: by_launch,
             system_fences: f.system_fences.clone(),
             system_loads: f.system_loads,
-            system_stores: f.system_stores,
+            system_stores: f.system_stores.clone(),
             flag_loads,
             unfenced: f.unfenced.clone(),
             partial_copies: f.partial_copies,
@@ -277,6 +277,14 @@ impl Summary {
         (self.system_stores.writes, self.system_stores.updates)
     }
 
+    /// Whether an atomic store or update by this instruction has too narrow a scope for the host
+    /// and other devices, in a kernel that has others which reach these. `false` where a fence may
+    /// make a message of it all the same.
+    #[must_use]
+    pub fn is_narrow_store(&self, at: u32) -> bool {
+        self.system_stores.is_narrow(at)
+    }
+
     /// The loads by which it polls flags.
     #[must_use]
     pub fn flag_loads(&self) -> &[FlagLoad] {
@@ -345,6 +353,20 @@ impl Summary {
     /// What that answers does not depend on this.
     pub fn evaluate_ahead(&self, launch: &LaunchArgs<'_>) {
         self.analysis.evaluate_ahead(&self.in_clusters(launch));
+    }
+
+    /// Appends what those of its atomic stores and updates may reach that have the scope of the
+    /// system, of a kernel that has others. Of any other kernel it appends nothing, and answers
+    /// `false`.
+    pub fn evaluate_stores_for_host(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) -> bool {
+        let stores = |kind: AccessKind| kind.is_atomic() && kind.writes();
+        let mut all = self.analysis.origins().filter(|(kind, ..)| stores(*kind));
+        let has_others = all.any(|(_, at, _)| self.is_narrow_store(at));
+        if has_others {
+            let reaches_host = |kind: AccessKind, at| stores(kind) && !self.is_narrow_store(at);
+            self.analysis.evaluate_some(&self.in_clusters(launch), reaches_host, out);
+        }
+        has_others
     }
 
     /// The same without any results of earlier launches. Slow; tests compare

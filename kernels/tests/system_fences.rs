@@ -134,3 +134,59 @@ fn stores_with_the_scope_of_the_system_are_for_the_host() {
         }
     }
 }
+
+/// What a kernel does, each instruction on a line of its own, and how many of its atomic stores do
+/// not reach the host although others do.
+const SCOPES: [(&str, usize); 12] = [
+    ("st.relaxed.gpu.global.u32 [%p], %r;\nred.gpu.global.add.u32 [%p+4], %r;", 0),
+    ("st.relaxed.sys.global.u32 [%p], %r;\nst.volatile.global.u32 [%p+4], %r;", 0),
+    ("st.relaxed.gpu.global.u32 [%p], %r;\nst.relaxed.sys.global.u32 [%p+4], %r;", 1),
+    ("st.release.gpu.global.u32 [%p], %r;\nst.release.sys.global.u32 [%p+4], %r;", 1),
+    ("atom.global.add.u32 %s, [%p], %r;\nst.volatile.global.u32 [%p+4], %r;", 1),
+    ("red.global.add.u32 [%p], %r;\nst.relaxed.gpu.global.u32 [%p+8], %r;\nred.sys.global.add.u32 [%p+4], %r;", 2),
+    ("st.global.u32 [%p], %r;\nst.relaxed.sys.global.u32 [%p+4], %r;", 0),
+    ("st.relaxed.gpu.global.u32 [%p], %r;\nfence.sc.sys;\nst.relaxed.sys.global.u32 [%p+4], %r;", 1),
+    // The fence may make a message of it.
+    ("fence.sc.sys;\nst.relaxed.gpu.global.u32 [%p], %r;\nst.relaxed.sys.global.u32 [%p+4], %r;", 0),
+    ("st.relaxed.gpu.global.u32 [%p], %r;\nst.relaxed.sys.global.u32 [%p+4], %r;\nmembar.sys;", 0),
+    ("membar.sys;\nst.global.u32 [%p+8], %r;\nred.global.add.u32 [%p], %r;\nst.volatile.global.u32 [%p+4], %r;", 0),
+    // Of one line nobody knows which.
+    ("st.relaxed.gpu.global.u32 [%p], %r; st.relaxed.sys.global.u32 [%p+4], %r;", 0),
+];
+
+#[test]
+fn an_instruction_has_a_scope_of_its_own() {
+    for sm in [75, 80, 90, 100] {
+        let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
+        for (n, (body, _)) in SCOPES.iter().enumerate() {
+            write!(
+                text,
+                ".visible .entry k{n}(.param .u64 p) {{\n.reg .b64 %p; .reg .b32 %r, %s;\n\
+                 ld.param.u64 %p, [p]; mov.b32 %r, %tid.x; mov.b32 %s, 0;\n{body}\n\
+                 st.global.u32 [%p+64], %s;\nret;\n}}\n"
+            )
+            .unwrap();
+        }
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-scopes-{sm}.ptx"));
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+            std::fs::write(&file, &text).expect("a file");
+        }
+        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
+        for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
+            let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}"));
+            for (n, (body, wanted)) in SCOPES.iter().enumerate() {
+                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
+                let stores = summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicWrite));
+                let mut narrow: Vec<u32> =
+                    stores.map(|(_, at, _)| at).filter(|at| summary.is_narrow_store(*at)).collect();
+                narrow.sort_unstable();
+                narrow.dedup();
+                // Machine code has no lines, and more than one instruction for some updates.
+                let is_apart = front == "machine code" && n + 1 == SCOPES.len();
+                let wanted = if is_apart { 1 } else { *wanted };
+                let several = front == "machine code" && body.contains("add") && wanted > 0 && narrow.len() > wanted;
+                assert!(narrow.len() == wanted || several, "{front} for {sm}: {body}: {}", narrow.len());
+            }
+        }
+    }
+}

@@ -15,6 +15,10 @@
  *   hosts    the host puts what a stream fills (in order: behind a wait of the host); fetched: it gets what a stream reads
  *   begun, begun_get   the host begins a put or a get, and a stream fills or reads (in order: behind quiet); fenced: a fence ends nothing
  *   met      as begun, behind a barrier; meets: barriers on two streams order nothing between these
+ *   blocked, blocked_part, blocked_all   the hosts reduce, scatter or exchange what a stream fills (in order: behind a wait of the host);
+ *            blocked_into: they gather to where a stream reads; blocked_root: they send what another element has, which is no race
+ *   counted, counted_real   the host updates a word that a stream fills (in order: likewise); fetched_word: it fetches one
+ *   counted_both   the host updates a word that a stream signals in, which is no race
  *   nowhere  a put to an element whose memory this process cannot reach: what it reads is filled */
 #include "common.h"
 
@@ -43,6 +47,14 @@ void nvshmem_putmem(void *, const void *, size_t, int);
 void nvshmem_putmem_nbi(void *, const void *, size_t, int);
 void nvshmem_getmem(void *, const void *, size_t, int);
 void nvshmem_double_get_nbi(double *, const double *, size_t, int);
+int nvshmem_float_sum_reduce(int, float *, const float *, size_t);
+int nvshmem_int32_xor_reducescatter(int, int *, const int *, size_t);
+int nvshmem_broadcastmem(int, void *, const void *, size_t, int);
+int nvshmem_fcollectmem(int, void *, const void *, size_t);
+int nvshmem_double_alltoall(int, double *, const double *, size_t);
+void nvshmem_uint64_atomic_add(uint64_t *, uint64_t, int);
+uint64_t nvshmem_uint64_atomic_fetch(const uint64_t *, int);
+float nvshmemx_float_atomic_fetch_add(float *, float, int);
 void nvshmem_quiet(void);
 void nvshmem_fence(void);
 void nvshmem_barrier_all(void);
@@ -146,6 +158,26 @@ int main(int argc, char **argv) {
         if (ordered) nvshmem_quiet();
         CHECK(cuMemcpyDtoDAsync_v2(other, at(y) + N - 1, 1, a));
         nvshmem_quiet();
+    } else if (!strcmp(how, "blocked") || !strcmp(how, "blocked_part") || !strcmp(how, "blocked_all") || !strcmp(how, "blocked_root")) {
+        CHECK(cuMemsetD8Async(at(x) + N - 1, 1, 1, a));
+        if (ordered) CHECK(cuStreamSynchronize(a));
+        if (!strcmp(how, "blocked")) REQUIRE(!nvshmem_float_sum_reduce(0, (float *)y, (float *)x, N / 4));
+        if (!strcmp(how, "blocked_part")) REQUIRE(!nvshmem_int32_xor_reducescatter(0, (int *)y, (int *)x, N / 8));
+        if (!strcmp(how, "blocked_all")) REQUIRE(!nvshmem_double_alltoall(0, (double *)y, (double *)x, N / 16));
+        if (!strcmp(how, "blocked_root")) REQUIRE(!nvshmem_broadcastmem(0, y, x, N, 1));
+    } else if (!strcmp(how, "blocked_into")) {
+        CHECK(cuMemcpyDtoDAsync_v2(other, at(y) + N - 1, 1, a));
+        if (ordered) CHECK(cuStreamSynchronize(a));
+        REQUIRE(!nvshmem_fcollectmem(0, y, x, N / 2));
+    } else if (!strcmp(how, "counted") || !strcmp(how, "fetched_word") || !strcmp(how, "counted_real")) {
+        CHECK(cuMemsetD8Async(at(nvshmem_ptr(y, 1)), 1, 8, a));
+        if (ordered) CHECK(cuStreamSynchronize(a));
+        if (!strcmp(how, "counted")) nvshmem_uint64_atomic_add((uint64_t *)y, 1, 1);
+        else if (*how == 'f') REQUIRE(nvshmem_uint64_atomic_fetch((uint64_t *)y, 1) == 5);
+        else REQUIRE(nvshmemx_float_atomic_fetch_add((float *)y + 1, 2, 1) == 2);
+    } else if (!strcmp(how, "counted_both")) {
+        nvshmemx_signal_op_on_stream(signal, 1, SET, 1, a);
+        nvshmem_uint64_atomic_add(signal, 1, 1);
     } else if (!strcmp(how, "meets")) {
         CHECK(cuMemsetD8Async(at(x), 1, N, a));
         nvshmemx_barrier_all_on_stream(a);

@@ -1,12 +1,12 @@
 //! Instructions of system scope: what a kernel needs to exchange messages with the host or with
 //! other devices.
 //!
-//! Owns whether a kernel loads what these may store while it runs, whether it stores what they may
-//! load, and how the fences of a kernel go with its atomic accesses. With a fence it can say that
-//! something is over. A release (`st.release.sys`, a `cuda::atomic` store) is a fence and an atomic
-//! access behind it under the same condition, so a launch that makes no such access has not reached
-//! the fence either. Other fences (`__threadfence_system()`) tell nothing of the store that the
-//! program means.
+//! Owns whether a kernel loads what these may store while it runs, which of its instructions store
+//! what they may load, and how the fences of a kernel go with its atomic accesses. With a fence it
+//! can say that something is over. A release (`st.release.sys`, a `cuda::atomic` store) is a fence
+//! and an atomic access behind it under the same condition, so a launch that makes no such access
+//! has not reached the fence either. Other fences (`__threadfence_system()`) tell nothing of the
+//! store that the program means.
 
 use super::AccessKind;
 use device_code::ptx::{Body, Module};
@@ -29,7 +29,7 @@ pub enum SystemFences {
 
 impl SystemFences {
     /// Adds a fence that goes with an access of this kind; without, with none.
-    pub(crate) fn add(&mut self, kind: Option<AccessKind>) {
+    fn add(&mut self, kind: Option<AccessKind>) {
         match (&mut *self, kind) {
             (SystemFences::Free, _) => {}
             (_, None) => *self = SystemFences::Free,
@@ -41,10 +41,12 @@ impl SystemFences {
 }
 
 /// Adds those of a piece of machine code, whose instructions these are.
-pub(crate) fn add_sass(fences: &mut SystemFences, code: &[u8], insts: &[MachineInst]) {
+pub(crate) fn add_sass(fences: &mut SystemFences, stores: &mut SystemStores, code: &[u8], insts: &[MachineInst]) {
     for (at, bytes) in code.chunks_exact(INST_BYTES as usize).enumerate() {
         if is_fence(bytes) {
-            fences.add(insts.get(at).and_then(|fence| access_behind(fence, &insts[at + 1..])));
+            let behind = insts.get(at).and_then(|fence| access_behind(fence, &insts[at + 1..]));
+            fences.add(behind.map(|(kind, _)| kind));
+            stores.apart |= !behind.is_some_and(|(_, strength)| strength == Strength::System);
         }
     }
 }
@@ -55,8 +57,8 @@ fn is_fence(i: &[u8]) -> bool {
     i[0] == 0x92 && i[1] & 0xf == 0x9 && i[9] & 0x30 == 0x30
 }
 
-/// The atomic access that runs whenever this fence does.
-fn access_behind(fence: &MachineInst, behind: &[MachineInst]) -> Option<AccessKind> {
+/// The atomic access that runs whenever this fence does, and its scope.
+fn access_behind(fence: &MachineInst, behind: &[MachineInst]) -> Option<(AccessKind, Strength)> {
     for i in behind {
         if i.flow() != Flow::Next {
             return None;
@@ -67,9 +69,9 @@ fn access_behind(fence: &MachineInst, behind: &[MachineInst]) -> Option<AccessKi
             return match m.access {
                 _ if !goes_with => None,
                 _ if m.strength < Strength::Device => None,
-                MemEffect::Read => Some(AccessKind::AtomicRead),
-                MemEffect::Write => Some(AccessKind::AtomicWrite),
-                MemEffect::Atomic => Some(AccessKind::Atomic),
+                MemEffect::Read => Some((AccessKind::AtomicRead, m.strength)),
+                MemEffect::Write => Some((AccessKind::AtomicWrite, m.strength)),
+                MemEffect::Atomic => Some((AccessKind::Atomic, m.strength)),
                 MemEffect::Hint => None,
             };
         }
@@ -111,12 +113,17 @@ impl SystemLoads {
 }
 
 /// How a kernel stores what the host or other devices may load while it runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SystemStores {
     /// It has atomic stores with the scope of the system.
     pub(crate) writes: bool,
     /// It has updates with that scope.
     pub(crate) updates: bool,
+    /// It has a fence with that scope that goes with no access of that scope: an atomic store of a
+    /// narrower scope behind it may be the message that the program means.
+    apart: bool,
+    /// These stores and updates, as accesses count: byte offsets, or lines of PTX.
+    at: Vec<u32>,
 }
 
 impl SystemStores {
@@ -124,8 +131,10 @@ impl SystemStores {
     pub(crate) fn add_sass(&mut self, i: &MachineInst) {
         let is_global = |space| matches!(space, AddressSpace::Global | AddressSpace::Generic);
         for m in i.mem.iter().filter(|m| m.strength == Strength::System && is_global(m.space)) {
-            self.writes |= m.access == MemEffect::Write;
-            self.updates |= m.access == MemEffect::Atomic;
+            let (writes, updates) = (m.access == MemEffect::Write, m.access == MemEffect::Atomic);
+            self.writes |= writes;
+            self.updates |= updates;
+            self.at.extend((writes || updates).then_some(i.pc));
         }
     }
 
@@ -135,14 +144,22 @@ impl SystemStores {
             let parts = &module.opcode(i.opcode).parts;
             let is = |name: &str| parts.iter().any(|part| part == name);
             let reaches_host = (is("volatile") || is("sys")) && !is("shared") && !is("local");
-            self.writes |= parts[0] == "st" && reaches_host;
-            self.updates |= matches!(parts[0].as_str(), "atom" | "red") && reaches_host;
+            let (writes, updates) = (parts[0] == "st", matches!(parts[0].as_str(), "atom" | "red"));
+            self.writes |= writes && reaches_host;
+            self.updates |= updates && reaches_host;
+            self.at.extend(((writes || updates) && reaches_host).then_some(i.line));
         }
+    }
+
+    /// Whether the host takes an atomic store by this instruction for a plain one, though the
+    /// kernel has others that reach it. Several instructions of one line count as the widest.
+    pub(crate) fn is_narrow(&self, at: u32) -> bool {
+        !self.apart && !self.at.is_empty() && !self.at.contains(&at)
     }
 }
 
 /// Adds those of a PTX function.
-pub(crate) fn add_ptx(fences: &mut SystemFences, module: &Module, body: &Body) {
+pub(crate) fn add_ptx(fences: &mut SystemFences, stores: &mut SystemStores, module: &Module, body: &Body) {
     for (at, fence) in body.code.iter().enumerate() {
         let part = |at: usize, name: &str| {
             let parts = &module.opcode(body.code[at].opcode).parts;
@@ -165,5 +182,7 @@ pub(crate) fn add_ptx(fences: &mut SystemFences, module: &Module, body: &Body) {
             _ => None,
         };
         fences.add(kind);
+        let reaches_host = || part(access, "sys") || part(access, "volatile");
+        stores.apart |= kind.is_none() || !reaches_host();
     }
 }

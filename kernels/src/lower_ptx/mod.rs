@@ -153,7 +153,7 @@ impl<'m> Lower<'m> {
         caller: Option<(usize, usize)>,
         depth: usize,
     ) -> usize {
-        system_fences::add_ptx(&mut self.f.system_fences, self.module, body);
+        system_fences::add_ptx(&mut self.f.system_fences, &mut self.f.system_stores, self.module, body);
         self.f.system_loads.add_ptx(self.module, body);
         self.f.system_stores.add_ptx(self.module, body);
         self.f.load_scopes.add_ptx(self.module, body);

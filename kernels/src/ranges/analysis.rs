@@ -396,6 +396,22 @@ impl Analysis {
         self.resolve_all(&found, (&OnceLock::new(), &OnceLock::new()), launch, out);
     }
 
+    /// Appends what some of the instructions may reach, as accesses of their own.
+    pub(crate) fn evaluate_some(
+        &self,
+        launch: &LaunchArgs<'_>,
+        which: impl Fn(AccessKind, u32) -> bool,
+        out: &mut Vec<KernelAccess>,
+    ) {
+        let (mut eval, mut sets) = (self.eval(launch), AccessGroups::default());
+        for (k, acc) in self.graph.accesses.iter().enumerate().filter(|(_, acc)| which(acc.kind, acc.at)) {
+            self.reach(&mut eval, k).into_iter().for_each(|r| sets.put(acc, r));
+        }
+        for (kind, r, at) in AccessGroup::finish(sets) {
+            out.extend(self.resolve(kind, &r.finished(Int::now), at, launch));
+        }
+    }
+
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
         self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
     }

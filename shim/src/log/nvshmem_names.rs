@@ -6,6 +6,8 @@
 
 use cuda_sys::FnId;
 
+use super::call_names::{FIRST_OF_NVSHMEM, is_same};
+
 /// Hands on the types of puts, gets, broadcasts, gathers and exchanges: NVSHMEM's name, and one of
 /// the same size and the same way of being passed.
 macro_rules! with_types {
@@ -60,53 +62,98 @@ macro_rules! with_sizes {
     };
 }
 
+/// The same for atomics that count and compare.
+macro_rules! with_counters {
+    ($then:ident! $($rest:tt)*) => {
+        $then! {
+            $($rest)*
+            int i32; long i64; longlong i64; uint u32; ulong u64; ulonglong u64; int32 i32; int64 i64; uint32 u32;
+            uint64 u64; size u64; ptrdiff i64;
+        }
+    };
+}
+
+/// The same for atomics that fetch, set and swap.
+macro_rules! with_words {
+    ($then:ident! $($rest:tt)*) => { with_counters!{ $then! $($rest)* float f32; double f64; } };
+}
+
+/// The same for atomics by bits.
+macro_rules! with_masks {
+    ($then:ident! $($rest:tt)*) => {
+        $then! {
+            $($rest)*
+            uint u32; ulong u64; ulonglong u64; int32 i32; int64 i64; uint32 u32; uint64 u64;
+        }
+    };
+}
+
+/// The same for sums of numbers that are no integers.
+macro_rules! with_reals {
+    ($then:ident! $($rest:tt)*) => { $then! { $($rest)* half u16; float f32; double f64; } };
+}
+
 #[cfg(not(test))]
 pub(crate) use with_sizes;
 #[cfg(not(test))]
-pub(crate) use {with_bits, with_numbers, with_types, with_waits};
+pub(crate) use {with_bits, with_counters, with_masks, with_numbers, with_reals, with_types, with_waits, with_words};
+
+/// Names that begin and end alike.
+struct Family {
+    before: &'static str,
+    after: &'static str,
+    names: &'static [&'static str],
+}
 
 macro_rules! names {
     ($before:literal $after:literal; $($name:tt $ty:ty;)*) => {
-        &[$(concat!($before, stringify!($name), $after)),*]
+        Family { before: $before, after: $after, names: &[$(concat!($before, stringify!($name), $after)),*] }
     };
 }
 
 /// All names, by families.
-const NAMES: &[&[&str]] = &[
-    &[
-        "nvshmemx_putmem_on_stream",
-        "nvshmemx_putmem_nbi_on_stream",
-        "nvshmemx_getmem_on_stream",
-        "nvshmemx_getmem_nbi_on_stream",
-        "nvshmemx_putmem_signal_on_stream",
-        "nvshmemx_putmem_signal_nbi_on_stream",
-        "nvshmemx_signal_op_on_stream",
-        "nvshmemx_signal_wait_until_on_stream",
-        "nvshmemx_broadcastmem_on_stream",
-        "nvshmemx_fcollectmem_on_stream",
-        "nvshmemx_alltoallmem_on_stream",
-        "nvshmemx_quiet_on_stream",
-        "nvshmemx_flush_on_stream",
-        "nvshmemx_barrier_on_stream",
-        "nvshmemx_barrier_all_on_stream",
-        "nvshmemx_team_sync_on_stream",
-        "nvshmemx_sync_all_on_stream",
-        "nvshmem_putmem",
-        "nvshmem_putmem_nbi",
-        "nvshmem_getmem",
-        "nvshmem_getmem_nbi",
-        "nvshmem_quiet",
-        "nvshmem_barrier",
-        "nvshmem_barrier_all",
-        "nvshmem_team_sync",
-        "nvshmem_sync_all",
-        "nvshmem_malloc",
-        "nvshmem_calloc",
-        "nvshmem_align",
-        "nvshmem_free",
-        "nvshmemi_finalize",
-        "nvshmemx_hostlib_finalize",
-    ],
+const NAMES: &[Family] = &[
+    Family {
+        before: "nvshmem",
+        after: "",
+        names: &[
+            "nvshmemx_putmem_on_stream",
+            "nvshmemx_putmem_nbi_on_stream",
+            "nvshmemx_getmem_on_stream",
+            "nvshmemx_getmem_nbi_on_stream",
+            "nvshmemx_putmem_signal_on_stream",
+            "nvshmemx_putmem_signal_nbi_on_stream",
+            "nvshmemx_signal_op_on_stream",
+            "nvshmemx_signal_wait_until_on_stream",
+            "nvshmemx_broadcastmem_on_stream",
+            "nvshmemx_fcollectmem_on_stream",
+            "nvshmemx_alltoallmem_on_stream",
+            "nvshmemx_quiet_on_stream",
+            "nvshmemx_flush_on_stream",
+            "nvshmemx_barrier_on_stream",
+            "nvshmemx_barrier_all_on_stream",
+            "nvshmemx_team_sync_on_stream",
+            "nvshmemx_sync_all_on_stream",
+            "nvshmem_putmem",
+            "nvshmem_putmem_nbi",
+            "nvshmem_getmem",
+            "nvshmem_getmem_nbi",
+            "nvshmem_broadcastmem",
+            "nvshmem_fcollectmem",
+            "nvshmem_alltoallmem",
+            "nvshmem_quiet",
+            "nvshmem_barrier",
+            "nvshmem_barrier_all",
+            "nvshmem_team_sync",
+            "nvshmem_sync_all",
+            "nvshmem_malloc",
+            "nvshmem_calloc",
+            "nvshmem_align",
+            "nvshmem_free",
+            "nvshmemi_finalize",
+            "nvshmemx_hostlib_finalize",
+        ],
+    },
     with_types!(names! "nvshmemx_" "_put_on_stream";),
     with_types!(names! "nvshmemx_" "_put_nbi_on_stream";),
     with_types!(names! "nvshmemx_" "_get_on_stream";),
@@ -159,70 +206,86 @@ const NAMES: &[&[&str]] = &[
     with_sizes!(names! "nvshmem_get" "_nbi";),
     with_sizes!(names! "nvshmem_iput" "";),
     with_sizes!(names! "nvshmem_iget" "";),
+    with_types!(names! "nvshmem_" "_broadcast";),
+    with_types!(names! "nvshmem_" "_fcollect";),
+    with_types!(names! "nvshmem_" "_alltoall";),
+    with_numbers!(names! "nvshmem_" "_sum_reduce";),
+    with_numbers!(names! "nvshmem_" "_prod_reduce";),
+    with_numbers!(names! "nvshmem_" "_min_reduce";),
+    with_numbers!(names! "nvshmem_" "_max_reduce";),
+    with_bits!(names! "nvshmem_" "_and_reduce";),
+    with_bits!(names! "nvshmem_" "_or_reduce";),
+    with_bits!(names! "nvshmem_" "_xor_reduce";),
+    with_numbers!(names! "nvshmem_" "_sum_reducescatter";),
+    with_numbers!(names! "nvshmem_" "_prod_reducescatter";),
+    with_numbers!(names! "nvshmem_" "_min_reducescatter";),
+    with_numbers!(names! "nvshmem_" "_max_reducescatter";),
+    with_bits!(names! "nvshmem_" "_and_reducescatter";),
+    with_bits!(names! "nvshmem_" "_or_reducescatter";),
+    with_bits!(names! "nvshmem_" "_xor_reducescatter";),
+    with_counters!(names! "nvshmem_" "_atomic_add";),
+    with_counters!(names! "nvshmem_" "_atomic_fetch_add";),
+    with_counters!(names! "nvshmem_" "_atomic_inc";),
+    with_counters!(names! "nvshmem_" "_atomic_fetch_inc";),
+    with_counters!(names! "nvshmem_" "_atomic_compare_swap";),
+    with_words!(names! "nvshmem_" "_atomic_set";),
+    with_words!(names! "nvshmem_" "_atomic_swap";),
+    with_words!(names! "nvshmem_" "_atomic_fetch";),
+    with_masks!(names! "nvshmem_" "_atomic_and";),
+    with_masks!(names! "nvshmem_" "_atomic_or";),
+    with_masks!(names! "nvshmem_" "_atomic_xor";),
+    with_masks!(names! "nvshmem_" "_atomic_fetch_and";),
+    with_masks!(names! "nvshmem_" "_atomic_fetch_or";),
+    with_masks!(names! "nvshmem_" "_atomic_fetch_xor";),
+    with_reals!(names! "nvshmemx_" "_atomic_add";),
+    with_reals!(names! "nvshmemx_" "_atomic_fetch_add";),
 ];
 
 /// How many there are.
 pub(super) const COUNT: usize = {
     let (mut family, mut count) = (0, 0);
     while family < NAMES.len() {
-        count += NAMES[family].len();
+        count += NAMES[family].names.len();
         family += 1;
     }
     count
 };
 
-/// The name of this number.
-pub(super) fn name(number: usize) -> Option<&'static str> {
-    NAMES.iter().copied().flatten().nth(number).copied()
+fn all() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().flat_map(|family| family.names.iter().copied())
 }
 
-/// A name without a number.
-const NOBODY: u16 = u16::MAX;
+/// The name of this number.
+pub(super) fn name(number: usize) -> Option<&'static str> {
+    all().nth(number)
+}
 
-/// The numbers of all names, by hashes of the names: a search through the lists for each of a
-/// thousand functions takes the compiler 7 seconds.
-const NUMBERS: &[u16; 4096] = &{
-    let mut numbers = [NOBODY; 4096];
-    let (mut family, mut number) = (0, 0);
-    while family < NAMES.len() {
-        let mut index = 0;
-        while index < NAMES[family].len() {
-            let mut at = hash(NAMES[family][index]);
-            while numbers[at] != NOBODY {
-                at = (at + 1) % numbers.len();
-            }
-            numbers[at] = number;
-            (index, number) = (index + 1, number + 1);
-        }
-        family += 1;
+/// Whether a family may hold a name: the compiler looks through the others name by name.
+const fn may_hold(family: &Family, name: &[u8]) -> bool {
+    let (before, after) = (family.before.as_bytes(), family.after.as_bytes());
+    if name.len() <= before.len() + after.len() {
+        return false;
     }
-    numbers
-};
-
-/// Where the number of this name is in the table, or before which others (FNV-1a).
-const fn hash(name: &str) -> usize {
-    let name = name.as_bytes();
-    let (mut hash, mut at) = (0x811c_9dc5_u32, 0);
-    while at < name.len() {
-        hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
-        at += 1;
-    }
-    (hash ^ hash >> 16) as usize % 4096
+    let (_, end) = name.split_at(name.len() - after.len());
+    let (start, _) = name.split_at(before.len());
+    is_same(end, after) && is_same(start, before)
 }
 
 /// The number of a function of NVSHMEM. A name that is not in the lists does not compile.
 pub const fn nvshmem_call(name: &str) -> FnId {
-    let mut at = hash(name);
-    while NUMBERS[at] != NOBODY {
-        let (mut family, mut index) = (0, NUMBERS[at] as usize);
-        while index >= NAMES[family].len() {
-            index -= NAMES[family].len();
-            family += 1;
+    let name = name.as_bytes();
+    let (mut family, mut before) = (0, 0);
+    while family < NAMES.len() {
+        let names = NAMES[family].names;
+        let (is_here, mut index) = (may_hold(&NAMES[family], name), 0);
+        while index < names.len() && is_here {
+            if is_same(names[index].as_bytes(), name) {
+                return FnId(FIRST_OF_NVSHMEM + (before + index) as u16);
+            }
+            index += 1;
         }
-        if super::call_names::is_same(NAMES[family][index].as_bytes(), name.as_bytes()) {
-            return FnId(super::call_names::FIRST_OF_NVSHMEM + NUMBERS[at]);
-        }
-        at = (at + 1) % NUMBERS.len();
+        before += names.len();
+        family += 1;
     }
     panic!("not among the names of NVSHMEM's functions")
 }
@@ -237,22 +300,14 @@ mod tests {
     #[test]
     fn what_nvshmem_exports_is_observed_or_named() {
         let exported: BTreeSet<&str> = include_str!("../../../sim/libraries/refused/nvshmem.txt").lines().collect();
-        let observed: BTreeSet<&str> = NAMES.iter().copied().flatten().copied().collect();
+        let observed: BTreeSet<&str> = all().collect();
         assert_eq!(observed.len(), COUNT, "a name twice");
         // Answered by the stand-in itself, or not by hosts of that version.
         let own = ["nvshmem_malloc", "nvshmem_calloc", "nvshmem_align", "nvshmem_free", "nvshmemi_finalize"];
         let unknown = observed.difference(&exported).filter(|name| !own.contains(name));
         assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&&str>::new());
-        // Collectives and atomics that block the host, and what neither touches memory of the
-        // program nor orders anything.
-        let blocking = ["_alltoall", "_broadcast", "_fcollect", "_reduce", "_reducescatter"];
-        let blocking_of_bytes = ["nvshmem_alltoallmem", "nvshmem_broadcastmem", "nvshmem_fcollectmem"];
-        let is_named = |name: &&&str| {
-            blocking.iter().any(|of| name.ends_with(of))
-                || blocking_of_bytes.contains(*name)
-                || name.contains("_atomic_")
-                || QUIET.contains(*name)
-        };
+        // What neither touches memory of the program nor orders anything.
+        let is_named = |name: &&&str| QUIET.contains(*name);
         let left: Vec<_> = exported.difference(&observed).filter(|name| !is_named(name)).collect();
         assert_eq!(left, Vec::<&&str>::new());
     }
@@ -309,7 +364,7 @@ mod tests {
 
     #[test]
     fn numbers_lead_back_to_their_names() {
-        for (number, of) in NAMES.iter().copied().flatten().copied().enumerate() {
+        for (number, of) in all().enumerate() {
             let call = nvshmem_call(of);
             assert_eq!((name(number), crate::log::call_names::name_of(call)), (Some(of), of));
         }

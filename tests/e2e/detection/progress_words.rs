@@ -6,13 +6,14 @@ use serde_json::Value;
 use tests::{build, run};
 
 /// The scope of the system, and a fence of it.
-const ORDERED: [&str; 5] = ["release", "fenced", "membar", "membar_red", "exchange"];
+const ORDERED: [&str; 6] = ["release", "fenced", "membar", "membar_red", "exchange", "release_beside_device"];
 
 /// The scope of the system, and no such fence.
-const UNORDERED: [&str; 5] = ["relaxed", "volatile_", "red", "atom", "device_fence"];
+const UNORDERED: [&str; 6] = ["relaxed", "volatile_", "red", "atom", "device_fence", "system_beside_device"];
 
-/// A narrower scope, or none: no order with the host.
-const NARROW: [&str; 5] = ["device", "device_release", "device_red", "plain", "beside"];
+/// A narrower scope, or none: no order with the host. Some store another word for it.
+const NARROW: [&str; 7] =
+    ["device", "device_release", "device_red", "plain", "beside", "device_beside", "device_beside_release"];
 
 /// The confidence of each finding, by the bytes that it is about: the words, or the results.
 fn found(kind: &str, store: &str, form: &str, code: &str) -> Option<(Vec<String>, String)> {

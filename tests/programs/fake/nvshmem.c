@@ -138,4 +138,27 @@ static void move(const void *to, const void *from, size_t bytes) {
 void nvshmem_putmem(void *to, const void *from, size_t bytes, int pe) { move(nvshmem_ptr(to, pe), from, bytes); }
 void nvshmem_putmem_nbi(void *to, const void *from, size_t bytes, int pe) { move(nvshmem_ptr(to, pe), from, bytes); }
 void nvshmem_getmem(void *to, const void *from, size_t bytes, int pe) { move(to, nvshmem_ptr(from, pe), bytes); }
+/* Collectives that block, and atomics. */
+int nvshmem_float_sum_reduce(int team, float *to, const float *from, size_t count) { return move(to, from, count * sizeof *to), 0; }
+int nvshmem_int32_xor_reducescatter(int team, int *to, const int *from, size_t count) { return move(to, from + me * count, count * sizeof *to), 0; }
+int nvshmem_broadcastmem(int team, void *to, const void *from, size_t bytes, int root) {
+    return move(to, root == me ? from : nvshmem_ptr(from, root), bytes), 0;
+}
+int nvshmem_fcollectmem(int team, void *to, const void *from, size_t bytes) {
+    for (int pe = 0; pe < 2; pe++) move((char *)to + pe * bytes, nvshmem_ptr(from, pe), bytes);
+    return 0;
+}
+int nvshmem_double_alltoall(int team, double *to, const double *from, size_t count) {
+    for (int pe = 0; pe < 2; pe++) move(to + pe * count, nvshmem_ptr(from + me * count, pe), count * sizeof *to);
+    return 0;
+}
+static void update(const void *word, size_t bytes) {
+    static CUdeviceptr old;
+    if (!old) check(cuMemAlloc_v2(&old, 8));
+    move((void *)(uintptr_t)old, word, bytes);
+    move(word, (void *)(uintptr_t)old, bytes);
+}
+void nvshmem_uint64_atomic_add(uint64_t *word, uint64_t value, int pe) { update(nvshmem_ptr(word, pe), 8); }
+uint64_t nvshmem_uint64_atomic_fetch(const uint64_t *word, int pe) { return update(nvshmem_ptr(word, pe), 8), 5; }
+float nvshmemx_float_atomic_fetch_add(float *word, float value, int pe) { return update(nvshmem_ptr(word, pe), 4), value; }
 void nvshmem_double_get_nbi(double *to, const double *from, size_t count, int pe) { move(to, nvshmem_ptr(from, pe), 8 * count); }

@@ -34,7 +34,15 @@ static std::string kind;
     each(device_release, "st.release.gpu.global.u32 [%0], %1;")                                    \
     each(device_red, "red.relaxed.gpu.global.max.u32 [%0], %1;")                                   \
     each(plain, "st.global.u32 [%0], %1;")                                                         \
-    each(beside, "st.global.u32 [%0], %1; st.relaxed.sys.global.u32 [%0+64], %1;")
+    each(beside, "st.global.u32 [%0], %1; st.relaxed.sys.global.u32 [%0+64], %1;")                 \
+    each(device_beside, "st.relaxed.gpu.global.u32 [%0], %1;\n"                                    \
+                        "st.relaxed.sys.global.u32 [%0+64], %1;")                                  \
+    each(device_beside_release, "st.relaxed.gpu.global.u32 [%0], %1;\n"                            \
+                                "st.release.sys.global.u32 [%0+64], %1;")                          \
+    each(system_beside_device, "st.relaxed.sys.global.u32 [%0], %1;\n"                             \
+                               "st.relaxed.gpu.global.u32 [%0+64], %1;")                           \
+    each(release_beside_device, "st.release.sys.global.u32 [%0], %1;\n"                            \
+                                "st.relaxed.gpu.global.u32 [%0+64], %1;")
 
 // Each block has a word of its own and results of its own.
 #define KERNEL(name, code)                                                                         \

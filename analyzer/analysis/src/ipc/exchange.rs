@@ -13,6 +13,7 @@ use trace::Epoch;
 use crate::ipc::flags::{KernelWaits, PadWord, WordValues};
 use crate::ipc::meetings::{self, Meetings};
 use crate::ipc::participant::site_key;
+use crate::ipc::queue::{Awaited, Block, MessageQueue, Sent};
 use crate::ipc::signals::Signals;
 use crate::ipc::visibility::{CrossProcessOrder, Edge, Finished, PeerView, global, local, member_of};
 use detect::confidence::{Confidence, Weakness};
@@ -29,7 +30,7 @@ const RECORDS: usize = 16;
 /// Maximum number of findings between processes.
 const MAX_FINDINGS: usize = 1024;
 
-/// Maximum number of messages that are held back for signals.
+/// Maximum number of messages that wait to be compared while some are held back.
 const MOST_HELD: usize = 1 << 18;
 
 /// Nanoseconds by which the comparison lags behind. Otherwise a thread that was interrupted between
@@ -70,12 +71,11 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Whether it tells others of something that is over, by which they may be ordered.
-    fn tells(&self) -> bool {
+    /// Whether a wait of another process may be over by it.
+    fn may_end_waits(&self) -> bool {
         match self {
-            Message::Record { key, .. } => !meetings::is_of(key),
-            Message::Host { .. } | Message::HostWaited { .. } | Message::WritesValue { .. } => true,
-            Message::Signals(signals) => matches!(signals, Signals::Sets { .. }),
+            Message::Record { key, .. } => meetings::is_of(key),
+            Message::Signals(_) | Message::SignalsUnknown | Message::WritesValue { .. } => true,
             _ => false,
         }
     }
@@ -100,10 +100,8 @@ pub struct PeerProcess {
 
 #[derive(Default)]
 pub(super) struct Peer {
-    /// What it has sent: when, what, and whether that came too late.
-    pub(super) queue: VecDeque<(u64, Message, bool)>,
-    /// When those of them were sent that tell others of something.
-    telling: VecDeque<u64>,
+    /// What it has sent.
+    queue: MessageQueue,
     reached: u64,
     ended: bool,
     pub(super) process: Option<PeerProcess>,
@@ -114,9 +112,9 @@ pub(super) struct Peer {
     awaited: FxHashMap<u64, (usize, u64)>,
     /// Its kernels that wait for flags.
     pub(super) waits: KernelWaits,
-    /// Its kernel that signals, and those of others that it waits for.
-    pub(super) signalling: Option<Epoch>,
-    pub(super) partners: Vec<(u32, Epoch)>,
+    /// Its kernels that signal, and those of others that each of them waits for.
+    pub(super) signalling: FxHashSet<Epoch>,
+    pub(super) partners: FxHashMap<Epoch, Vec<(u32, Epoch)>>,
     /// Accesses that came too late to be compared.
     late: u64,
     /// Memory whose owner is not checked.
@@ -128,7 +126,7 @@ pub(super) struct Peer {
 pub(super) struct Object {
     map: AccessMap,
     /// Words of it that streams write values to, or wait for values in.
-    values: FxHashMap<u64, WordValues>,
+    pub(super) values: FxHashMap<u64, WordValues>,
     /// Words of it that are signal pads.
     pub(super) pads: FxHashMap<u64, PadWord>,
     pub(super) owner: Option<(u32, AllocationId)>,
@@ -195,10 +193,7 @@ impl Exchange {
     pub(crate) fn send(&mut self, member: u32, time: u64, message: Message) {
         let is_late = time < self.merged;
         let peer = &mut self.peers[member as usize];
-        if message.tells() {
-            peer.telling.push_back(time);
-        }
-        peer.queue.push_back((time, message, is_late));
+        peer.queue.push(time, message, is_late);
         peer.reached = peer.reached.max(time.saturating_sub(1));
         self.queued += 1;
         if self.queued.is_multiple_of(1024) {
@@ -233,40 +228,90 @@ impl Exchange {
 
     fn compare(&mut self, upto: u64) {
         while let Some(member) = self.next(upto) {
-            let Some((time, message, is_late)) = self.peers[member].queue.pop_front() else { break };
+            let Some(Sent { time, message, is_late, .. }) = self.peers[member].queue.pop() else { break };
             self.queued -= 1;
-            if message.tells() {
-                self.peers[member].telling.pop_front();
-            }
             self.merged = self.merged.max(time);
+            let may_end_waits = message.may_end_waits();
             self.take(member as u32, time, message, is_late);
+            if may_end_waits {
+                self.end_waits();
+            }
         }
         if upto < u64::MAX {
             self.merged = self.merged.max(upto);
         }
+        let oldest = self.oldest();
+        self.order.forget_seen(oldest);
         let objects = &self.objects;
         self.order.sweep(|| objects.iter().flat_map(|o| o.map.iter().map(|a| a.epoch)).collect::<FxHashSet<_>>());
     }
 
-    /// The process whose message is the next one: the earliest of those that wait for no signal and
-    /// no other process.
-    fn next(&self, upto: u64) -> Option<usize> {
-        let first = |(i, p): (usize, &Peer)| p.queue.front().map(|(time, ..)| (*time, i));
-        let first = self.peers.iter().enumerate().filter_map(first).filter(|(time, _)| *time <= upto);
-        let free = first.clone().filter(|(_, member)| !self.is_blocked(*member)).min();
-        // What is held back behind a meeting may be news by which others are ordered: then it goes
-        // on, and with whom it has met stays unknown.
-        let telling = |(_, member): (u64, usize)| Some((*self.peers[member].telling.front()?, member));
-        let held = first.clone().filter(|(_, member)| self.is_meeting(*member) && self.is_blocked(*member));
-        let due = held.filter_map(telling).filter(|(time, _)| *time <= upto).min();
-        if let Some((time, member)) = due
-            && free.is_none_or(|(next, _)| time <= next)
-        {
-            return Some(member);
+    /// The process whose message is the next one: the earliest that comes behind no wait for other
+    /// processes. Those that do are held back.
+    fn next(&mut self, upto: u64) -> Option<usize> {
+        loop {
+            let first = |(i, p): (usize, &Peer)| p.queue.first().map(|sent| (sent.time, i));
+            let first = self.peers.iter().enumerate().filter_map(first).filter(|(time, _)| *time <= upto).min();
+            let Some((_, member)) = first else {
+                // A signal that never comes holds nothing back for good.
+                let is_last = upto == u64::MAX || self.queued > MOST_HELD;
+                let held = self.peers.iter_mut().filter_map(|p| Some((p.queue.oldest_held()?, p)));
+                let (_, peer) = held.min_by_key(|(time, _)| *time).filter(|_| is_last)?;
+                peer.queue.gives_up_first();
+                continue;
+            };
+            let is_behind = self.peers[member].queue.is_behind();
+            let block = if is_behind { None } else { self.block(member) };
+            if is_behind || block.is_some() {
+                self.peers[member].queue.hold(block);
+            } else if !self.gives_up(member) {
+                return Some(member);
+            }
         }
-        // A signal that never comes holds nothing back for good.
-        let is_last = upto == u64::MAX || self.queued > MOST_HELD;
-        free.or_else(|| first.min().filter(|_| is_last)).map(|(_, member)| member)
+    }
+
+    /// Whether the next message of a process proves that waits are over which hold something back.
+    fn gives_up(&mut self, member: usize) -> bool {
+        let queue = &mut self.peers[member].queue;
+        match queue.first().map(|sent| &sent.message) {
+            Some(Message::Host { .. }) => queue.gives_up_seen(),
+            Some(Message::HostWaited { key, began }) => {
+                let (key, began) = (key.clone(), *began);
+                self.peers.iter_mut().any(|peer| peer.queue.gives_up_recorded(&key, began))
+            }
+            _ => false,
+        }
+    }
+
+    /// Looks for waits that are over by now.
+    fn end_waits(&mut self) {
+        for member in 0..self.peers.len() {
+            let blocks = self.peers[member].queue.blocks();
+            if blocks.iter().any(|block| !self.is_awaited(member as u32, &block.on)) {
+                self.peers[member].queue.look_again();
+            }
+        }
+    }
+
+    /// The time of the oldest message that has not been compared.
+    fn oldest(&self) -> u64 {
+        self.peers.iter().filter_map(|peer| peer.queue.oldest()).min().unwrap_or(u64::MAX)
+    }
+
+    /// The next message of a process, if it waits for what others have not told yet.
+    fn block(&self, member: usize) -> Option<Block> {
+        let Sent { message, is_given_up, .. } = self.peers[member].queue.first()?;
+        let (op, on) = match message {
+            _ if *is_given_up => return None,
+            Message::Wait { key, epoch } if meetings::is_of(key) => (*epoch, Awaited::Meeting(key.clone())),
+            Message::Signals(signals) => (signals.kernel(), self.awaited_by(member as u32, signals)?),
+            Message::WaitsForValue { root, at, word, epoch } => {
+                let (object, shift) = *self.peers[member].roots.get(root)?;
+                (*epoch, Awaited::Value(object, at.wrapping_add(shift), *word))
+            }
+            _ => return None,
+        };
+        self.is_awaited(member as u32, &on).then(|| Block::new(op, on))
     }
 
     fn take(&mut self, member: u32, time: u64, message: Message, is_late: bool) {
@@ -279,7 +324,9 @@ impl Exchange {
                 self.access(member, time, root, access, (clock.as_ref(), &awaits));
             }
             Message::Gone { root } => self.gone(member, root),
-            Message::Record { key, clock } if meetings::is_of(&key) => self.meetings.arrives(key, member, clock),
+            Message::Record { key, clock } if meetings::is_of(&key) => {
+                self.meetings.arrives(key, Finished { process: member, clock, op: None, time });
+            }
             Message::Wait { key, epoch } if meetings::is_of(&key) => {
                 match self.meetings.goes_on(&key, member) {
                     Some(from) => self.order.link(Edge { from, to: member, epoch }),
@@ -295,8 +342,8 @@ impl Exchange {
                 }
             }
             Message::Wait { key, epoch } => {
-                if let Some((_, from, clock)) = self.events.get(&key).and_then(VecDeque::back) {
-                    let from = Finished { process: *from, clock: clock.clone(), op: None };
+                if let Some((time, from, clock)) = self.events.get(&key).and_then(VecDeque::back) {
+                    let from = Finished { process: *from, clock: clock.clone(), op: None, time: *time };
                     self.order.link(Edge { from, to: member, epoch });
                 }
             }
@@ -304,20 +351,20 @@ impl Exchange {
                 let records = self.events.get(&key);
                 let record = records.and_then(|r| r.iter().rev().find(|(time, ..)| *time <= began));
                 if let Some((_, from, clock)) = record {
-                    self.order.seen(*from, clock);
+                    self.order.seen(*from, clock, time);
                 }
             }
             Message::Host { clock } => {
-                self.order.seen(member, &clock);
+                self.order.seen(member, &clock, time);
                 self.peers[member as usize].waits.seen(&clock, time);
             }
             Message::KernelWaits { epoch, anywhere } => self.peers[member as usize].waits.note(epoch, anywhere),
             Message::WritesValue { root, at, value, clock } => {
-                let by = Finished { process: member, clock, op: None };
+                let by = Finished { process: member, clock, op: None, time };
                 let edges = self.word(member, root, at).map(|word| word.write(by, value));
                 edges.into_iter().flatten().for_each(|edge| self.order.link(edge));
             }
-            Message::Signals(signals) => self.signals(member, signals),
+            Message::Signals(signals) => self.signals(member, time, signals),
             Message::SignalsUnknown => self.signals_missed = true,
             Message::WaitsForValue { root, at, word, epoch } => {
                 let peer = &mut self.peers[member as usize];
@@ -327,7 +374,7 @@ impl Exchange {
                 let edges = self.word(member, root, at).map(|values| values.wait(member, word, epoch));
                 edges.into_iter().flatten().for_each(|edge| self.order.link(edge));
             }
-            Message::End => self.order.ended(member),
+            Message::End => self.order.ended(member, time),
         }
     }
 
@@ -408,7 +455,7 @@ impl Exchange {
         let access = Access { epoch, extent: access.extent.moved(shift), ..access };
         let object = &mut self.objects[at];
         let (mut races, compares) = (Vec::new(), clock.is_some());
-        let view = PeerView { member, own, clock, known: &self.order };
+        let view = PeerView { member, own, clock, now, known: &self.order };
         object.map.add(&access, &view, &mut |earlier: &Access, _| {
             if compares && member_of(earlier) != member {
                 let race = Race::judge(earlier, &access, false);
@@ -433,14 +480,15 @@ impl Exchange {
         }
     }
 
-    /// Whether all that an op of a process waits for was written once, by a stream, and by nothing
-    /// else that has been seen: then it comes after these writes, and after nothing more.
+    /// Whether all that an op of a process waits for was written by one stream, once or counting
+    /// up, and by nothing else that has been seen: then it comes after these writes, and after
+    /// nothing more.
     fn is_answered(&self, member: u32, awaits: &[AwaitedWord]) -> bool {
         let awaited = &self.peers[member as usize].awaited;
         awaits.iter().all(|word| {
             let Some((object, at)) = awaited.get(&word.address) else { return false };
             let object = &self.objects[*object];
-            let is_once = object.values.get(at).is_some_and(|values| values.is_answered_once(*word));
+            let is_once = object.values.get(at).is_some_and(|values| values.is_answered_by_one(*word));
             is_once
                 && (*at..at.saturating_add(word.width().into())).all(|byte| {
                     let mut others = false;

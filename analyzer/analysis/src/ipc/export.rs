@@ -36,7 +36,7 @@ pub(crate) fn export(member: Option<&mut Member>, state: &mut ProcessState, op: 
         }
     }
     if signals {
-        member.signals_end();
+        member.signals_end(epoch);
     }
     for root in state.memory.take_shared_ends() {
         member.free(root);

@@ -10,6 +10,8 @@
 //! at its start and at its end counts once, as its partner does. *Values of streams*
 //! (`cuStreamWriteValue`, `cuStreamWaitValue`): a wait comes after the writes whose value ends it.
 //! Where several may have, it counts as behind all of them: that may hide a race and invents none.
+//! Where one process counts a word up, the first of them is enough to end the wait, and it comes
+//! after that one only.
 
 use std::collections::VecDeque;
 
@@ -137,6 +139,16 @@ impl PadWord {
     }
 }
 
+/// A wait for a value that a later write may have ended.
+#[derive(Debug)]
+struct OpenWait {
+    by: u32,
+    epoch: Epoch,
+    word: AwaitedWord,
+    /// It may have been ended before: by a process that counts the word up, and has come so far.
+    counted: Option<(u32, u64)>,
+}
+
 #[derive(Debug)]
 struct Written {
     width: u8,
@@ -148,7 +160,7 @@ struct Written {
 #[derive(Debug, Default)]
 pub(crate) struct WordValues {
     written: VecDeque<Written>,
-    open: VecDeque<(u32, Epoch, AwaitedWord)>,
+    open: VecDeque<OpenWait>,
     /// How many values streams have written.
     writes: u64,
 }
@@ -156,31 +168,56 @@ pub(crate) struct WordValues {
 impl WordValues {
     /// A stream writes a value behind what has finished there: which waits it ends.
     pub(crate) fn write(&mut self, by: Finished, (width, value): (u8, u64)) -> Vec<Edge> {
-        let ends = |(_, _, word): &(u32, Epoch, AwaitedWord)| word.width() == width && word.is_met_by(value);
-        let (ended, open) = std::mem::take(&mut self.open).into_iter().partition(ends);
+        let ends = |wait: &OpenWait| wait.word.width() == width && wait.word.is_met_by(value);
+        let (ended, open): (VecDeque<OpenWait>, VecDeque<OpenWait>) =
+            std::mem::take(&mut self.open).into_iter().partition(ends);
         self.open = open;
+        let counts_on = |wait: &OpenWait| wait.counted.is_some_and(|(of, upto)| of == by.process && upto < value);
+        let behind = ended.into_iter().filter(|wait| !counts_on(wait));
+        let edges = behind.map(|OpenWait { by: to, epoch, .. }| Edge { from: by.clone(), to, epoch }).collect();
         self.writes += 1;
-        let ended: VecDeque<(u32, Epoch, AwaitedWord)> = ended;
-        let edges = ended.into_iter().map(|(to, epoch, _)| Edge { from: by.clone(), to, epoch }).collect();
         push(&mut self.written, Written { width, value, by });
         edges
     }
 
-    /// Whether one value was ever written, and it ends this wait: then nothing but that write does,
-    /// as far as streams go.
-    pub(crate) fn is_answered_once(&self, word: AwaitedWord) -> bool {
-        let ends = |w: &Written| w.width == word.width() && word.is_met_by(w.value);
-        self.writes == 1 && self.written.front().is_some_and(ends)
+    /// Whether one write is enough to end this wait, as far as streams go: no other was ever made,
+    /// or one process counts the word up.
+    pub(crate) fn is_answered_by_one(&self, word: AwaitedWord) -> bool {
+        let is_all = self.writes == self.written.len() as u64;
+        is_all && self.counted(&self.ending(word)).is_some()
+    }
+
+    /// Whether a value has been written that ends this wait.
+    pub(crate) fn is_answered(&self, word: AwaitedWord) -> bool {
+        !self.ending(word).is_empty()
+    }
+
+    /// The writes whose value ends a wait.
+    fn ending(&self, word: AwaitedWord) -> Vec<&Written> {
+        self.written.iter().filter(|w| w.width == word.width() && word.is_met_by(w.value)).collect()
     }
 
     /// A stream of a process waits: behind which writes it comes.
     pub(crate) fn wait(&mut self, by: u32, word: AwaitedWord, epoch: Epoch) -> Vec<Edge> {
-        let ends = |w: &&Written| w.width == word.width() && word.is_met_by(w.value);
-        let edge = |w: &Written| Edge { from: w.by.clone(), to: by, epoch };
-        let edges: Vec<Edge> = self.written.iter().filter(ends).map(edge).collect();
+        let mut ending = self.ending(word);
+        let counted = self.counted(&ending);
+        if counted.is_some() {
+            ending.truncate(1);
+        }
+        let edges = ending.iter().map(|w| Edge { from: w.by.clone(), to: by, epoch }).collect();
         // A value of an earlier round may still be there, and a later one come to be waited for.
-        push(&mut self.open, (by, epoch, word));
+        push(&mut self.open, OpenWait { by, epoch, word, counted });
         edges
+    }
+
+    /// The process that has counted the word up by these writes, which end a wait, and how far. The
+    /// first of them is enough. `None`: several processes have written it, or other values came in
+    /// between.
+    fn counted(&self, ending: &[&Written]) -> Option<(u32, u64)> {
+        let (first, last) = (ending.first()?, ending.last()?);
+        let since = self.written.iter().skip_while(|w| !std::ptr::eq(*w, *first)).count();
+        let is_step = |pair: &[&Written]| pair[0].by.process == pair[1].by.process && pair[0].value < pair[1].value;
+        (since == ending.len() && ending.windows(2).all(is_step)).then_some((last.by.process, last.value))
     }
 }
 

@@ -2,15 +2,13 @@
 //!
 //! Owns the arrivals of each process at its meetings, by the name that it gives them
 //! ([`trace::MEETING_KEY`]). The n-th wait of a process for another is for the n-th arrival of
-//! that, which may come later: until then the messages of the process that waits are held back
-//! (`Exchange::next`), unless one of them tells others of something that is over. Where two
-//! processes give themselves one name (two programs of one kind in one run), nobody knows who met
-//! whom: what is behind such a wait is possible.
+//! that, which may come later: until then what is behind the wait is held back
+//! ([`crate::ipc::queue`]). Where two processes give themselves one name (two programs of one kind
+//! in one run), nobody knows who met whom: what is behind such a wait is possible.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use order::ClockSnapshot;
 use rustc_hash::FxHashMap;
 
 use super::visibility::Finished;
@@ -24,51 +22,53 @@ pub(super) fn is_of(key: &[u8]) -> bool {
     key.starts_with(trace::MEETING_KEY)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Arrivals {
-    by: u32,
+    /// The process; `None`: none has come yet.
+    by: Option<u32>,
     /// Another process has arrived by the same name.
     is_ambiguous: bool,
     /// How many are no longer remembered.
     past: u64,
-    clocks: VecDeque<ClockSnapshot>,
+    latest: VecDeque<Finished>,
+    /// How often each process has waited for them.
+    waits: FxHashMap<u32, u64>,
 }
 
 /// All meetings of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Meetings {
-    arrivals: FxHashMap<Arc<[u8]>, Arrivals>,
-    /// How often a process has waited for a name.
-    waits: FxHashMap<(Arc<[u8]>, u32), u64>,
-}
+pub(crate) struct Meetings(FxHashMap<Arc<[u8]>, Arrivals>);
 
 impl Meetings {
-    /// A process arrives, behind what a clock covers.
-    pub(super) fn arrives(&mut self, key: Arc<[u8]>, by: u32, clock: ClockSnapshot) {
-        let first = || Arrivals { by, is_ambiguous: false, past: 0, clocks: VecDeque::new() };
-        let arrivals = self.arrivals.entry(key).or_insert_with(first);
-        arrivals.is_ambiguous |= arrivals.by != by;
-        arrivals.clocks.push_back(clock);
-        if arrivals.clocks.len() > ARRIVALS {
-            arrivals.clocks.pop_front();
+    /// A process arrives.
+    pub(super) fn arrives(&mut self, key: Arc<[u8]>, by: Finished) {
+        let arrivals = self.0.entry(key).or_default();
+        arrivals.is_ambiguous |= arrivals.by.is_some_and(|other| other != by.process);
+        arrivals.by = Some(by.process);
+        arrivals.latest.push_back(by);
+        if arrivals.latest.len() > ARRIVALS {
+            arrivals.latest.pop_front();
             arrivals.past += 1;
         }
     }
 
     /// Whether the one that a process waits for next has not arrived yet.
-    pub(super) fn is_awaited(&self, key: &Arc<[u8]>, by: u32) -> bool {
-        let number = self.waits.get(&(key.clone(), by)).copied().unwrap_or(0);
-        let has_come = |of: &Arrivals| of.is_ambiguous || number < of.past + of.clocks.len() as u64;
-        !self.arrivals.get(key).is_some_and(has_come)
+    pub(super) fn is_awaited(&self, key: &[u8], by: u32) -> bool {
+        let Some(of) = self.0.get(key) else { return true };
+        let number = of.waits.get(&by).copied().unwrap_or(0);
+        !of.is_ambiguous && number >= of.past + of.latest.len() as u64
     }
 
     /// A process goes on: what it is behind. `None`: that is not known.
     pub(super) fn goes_on(&mut self, key: &Arc<[u8]>, by: u32) -> Option<Finished> {
-        let waits = self.waits.entry((key.clone(), by)).or_default();
+        let of = self.0.entry(key.clone()).or_default();
+        let waits = of.waits.entry(by).or_default();
         let number = *waits;
         *waits += 1;
-        let arrivals = self.arrivals.get(key).filter(|of| !of.is_ambiguous)?;
-        let clock = arrivals.clocks.get(usize::try_from(number.checked_sub(arrivals.past)?).ok()?)?;
-        Some(Finished { process: arrivals.by, clock: clock.clone(), op: None })
+        let past = of.past;
+        if of.is_ambiguous {
+            return None;
+        }
+        of.latest.get(usize::try_from(number.checked_sub(past)?).ok()?).cloned()
     }
 }

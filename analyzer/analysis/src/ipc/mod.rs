@@ -8,8 +8,8 @@
 //! The files in the order of use: `participant` is a process's end of the channel, `exchange`
 //! collects and compares the messages of all processes, `visibility` is the order between
 //! processes, `flags` what waits for flags in memory, `signals` whose messages wait for those of
-//! others, `meetings` which processes come together, `describe` makes findings of pairs, and
-//! `advice` has their words.
+//! others, `meetings` which processes come together, `queue` what is held back meanwhile,
+//! `describe` makes findings of pairs, and `advice` has their words.
 //! `participant` and `exchange` know each other: one sends into the other, and a finding asks for
 //! the call sites that the participant has named.
 //!
@@ -55,9 +55,9 @@
 //!
 //! Each process is analysed by a thread of its own, at its own pace. Their messages are kept until
 //! all of them have passed the message's time. An idle process has passed the time at which its
-//! ring was last found empty. Recorded traces are compared when all of them have been read. A
-//! process that waits for a signal of another one is taken further when that signal is known, and
-//! so is one that waits in a meeting.
+//! ring was last found empty. Recorded traces are compared when all of them have been read. What
+//! waits for a signal of another process, or in a meeting, and what is behind that, is compared
+//! when the signal is known. What hosts see end in between orders only what was submitted later.
 
 pub(crate) mod advice;
 mod describe;
@@ -66,6 +66,7 @@ pub(crate) mod export;
 pub(crate) mod flags;
 mod meetings;
 pub(crate) mod participant;
+mod queue;
 mod signals;
 pub(crate) mod visibility;
 

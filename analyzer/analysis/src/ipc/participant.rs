@@ -246,9 +246,9 @@ impl Member {
     }
 
     /// The accesses of that kernel have been told.
-    pub(crate) fn signals_end(&mut self) {
-        self.send(Message::Signals(Signals::Ends));
-        self.send(Message::Signals(Signals::AwaitsEnds));
+    pub(crate) fn signals_end(&mut self, epoch: Epoch) {
+        self.send(Message::Signals(Signals::Ends { epoch }));
+        self.send(Message::Signals(Signals::AwaitsEnds { epoch }));
     }
 
     /// A stream writes a value (how wide, and which) to shared memory.

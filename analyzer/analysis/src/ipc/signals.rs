@@ -1,10 +1,10 @@
 //! Kernels of PyTorch's symmetric memory that signal to each other: what is taken in which order.
 //!
 //! Owns when a process has to wait for the messages of others. A kernel may be launched long before
-//! the one whose signal it waits for, and yet it comes after that one. So the messages of its
-//! process are held back until the other process has come so far: what comes first is compared
-//! first. PyTorch's kernels that access memory of peers do so between signals at their start and
-//! at their end ([`crate::ipc::flags`] has the words). So of a kernel
+//! the one whose signal it waits for, and yet it comes after that one. So its messages, and those
+//! behind it, are held back until the other process has come so far ([`crate::ipc::queue`]): what
+//! comes first is compared first. PyTorch's kernels that access memory of peers do so between
+//! signals at their start and at their end ([`crate::ipc::flags`] has the words). So of a kernel
 //!
 //! 1. its signals are told,
 //! 2. those that it waits for are awaited,
@@ -19,9 +19,9 @@
 use order::ClockSnapshot;
 use rustc_hash::FxHashSet;
 
-use super::exchange::{Exchange, Message};
+use super::exchange::Exchange;
 use super::flags::PadWord;
-use super::meetings;
+use super::queue::Awaited;
 use super::visibility::{Edge, Finished};
 use detect::memory::AllocationId;
 use trace::Epoch;
@@ -36,60 +36,74 @@ pub(crate) enum Signals {
     /// It waits for those that are in the pad of its own process.
     Awaits { words: Words, epoch: Epoch },
     /// Its accesses are told.
-    Ends,
+    Ends { epoch: Epoch },
     /// It waits for the ends of those that it has got signals of.
-    AwaitsEnds,
+    AwaitsEnds { epoch: Epoch },
+}
+
+impl Signals {
+    /// The kernel.
+    pub(super) fn kernel(&self) -> Epoch {
+        match *self {
+            Signals::Sets { epoch, .. }
+            | Signals::Awaits { epoch, .. }
+            | Signals::Ends { epoch }
+            | Signals::AwaitsEnds { epoch } => epoch,
+        }
+    }
 }
 
 /// A word: the memory object, the place there, and whether that is the process's own.
-type Word = (usize, u64, bool);
+pub(super) type Word = (usize, u64, bool);
 
 impl Exchange {
-    /// Whether the next message of a process waits for what others have not told yet.
-    pub(super) fn is_blocked(&self, member: usize) -> bool {
-        let peer = &self.peers[member];
-        match peer.queue.front() {
-            Some((_, Message::Wait { key, .. }, _)) if meetings::is_of(key) => {
-                self.meetings.is_awaited(key, member as u32)
+    /// What a step of a kernel waits for.
+    pub(super) fn awaited_by(&self, member: u32, step: &Signals) -> Option<Awaited> {
+        match step {
+            Signals::Awaits { words, .. } => {
+                let known = self.words(member, words).unwrap_or_default();
+                Some(Awaited::Signals(known.into_iter().filter(|(.., is_own)| *is_own).collect()))
             }
-            Some((_, Message::Signals(Signals::Awaits { words, .. }), _)) => {
-                let known = self.words(member as u32, words).unwrap_or_default();
-                let has_signal = |(object, at, is_own): &Word| {
-                    !is_own || self.objects[*object].pads.get(at).is_some_and(PadWord::has_signal)
-                };
-                !known.iter().all(has_signal)
-            }
-            Some((_, Message::Signals(Signals::AwaitsEnds), _)) => {
-                let is_on = |(process, op): &(u32, Epoch)| self.peers[*process as usize].signalling == Some(*op);
-                peer.partners.iter().any(is_on)
-            }
-            _ => false,
+            Signals::AwaitsEnds { epoch } => Some(Awaited::Ends(*epoch)),
+            Signals::Sets { .. } | Signals::Ends { .. } => None,
         }
     }
 
-    /// Whether the next message of a process is a wait in a meeting.
-    pub(super) fn is_meeting(&self, member: usize) -> bool {
-        let next = self.peers[member].queue.front();
-        matches!(next, Some((_, Message::Wait { key, .. }, _)) if meetings::is_of(key))
+    /// Whether others have not told yet what a process waits for.
+    pub(super) fn is_awaited(&self, member: u32, on: &Awaited) -> bool {
+        match on {
+            Awaited::Meeting(key) => self.meetings.is_awaited(key, member),
+            Awaited::Signals(words) => {
+                let has_signal =
+                    |(object, at, _): &Word| self.objects[*object].pads.get(at).is_some_and(PadWord::has_signal);
+                !self.signals_missed && !words.iter().all(has_signal)
+            }
+            Awaited::Value(object, at, word) => {
+                !self.objects[*object].values.get(at).is_some_and(|values| values.is_answered(*word))
+            }
+            Awaited::Ends(kernel) => {
+                let is_on = |(process, op): &(u32, Epoch)| self.peers[*process as usize].signalling.contains(op);
+                self.peers[member as usize].partners.get(kernel).is_some_and(|partners| partners.iter().any(is_on))
+            }
+        }
     }
 
     /// Takes a step of a kernel in.
-    pub(super) fn signals(&mut self, member: u32, signals: Signals) {
+    pub(super) fn signals(&mut self, member: u32, time: u64, signals: Signals) {
         match signals {
             Signals::Sets { words, epoch, clock } => {
                 let Some(words) = self.words(member, &words) else {
                     self.signals_missed = true;
                     return;
                 };
-                self.peers[member as usize].signalling = Some(epoch);
-                let by = Finished { process: member, clock, op: Some(epoch) };
+                self.peers[member as usize].signalling.insert(epoch);
+                let by = Finished { process: member, clock, op: Some(epoch), time };
                 for (object, at, _) in words.into_iter().filter(|(.., is_own)| !is_own) {
                     let met = self.pad(object, at).and_then(|word| word.signal(by.clone()));
                     self.met(met);
                 }
             }
             Signals::Awaits { words, epoch } => {
-                self.peers[member as usize].partners.clear();
                 let Some(words) = self.words(member, &words) else { return };
                 let own: Vec<Word> = words.into_iter().filter(|(.., is_own)| *is_own).collect();
                 self.peers[member as usize].waits.waits_for_signals(epoch, own.len());
@@ -98,8 +112,8 @@ impl Exchange {
                     self.met(met);
                 }
             }
-            Signals::Ends => self.peers[member as usize].signalling = None,
-            Signals::AwaitsEnds => self.peers[member as usize].partners.clear(),
+            Signals::Ends { epoch } => drop(self.peers[member as usize].signalling.remove(&epoch)),
+            Signals::AwaitsEnds { epoch } => drop(self.peers[member as usize].partners.remove(&epoch)),
         }
     }
 
@@ -132,8 +146,9 @@ impl Exchange {
         let peer = &mut self.peers[edge.to as usize];
         peer.waits.sent(edge.epoch);
         let from = edge.from.op.map(|op| (edge.from.process, op));
-        let is_new = from.is_some_and(|from| !peer.partners.contains(&from));
-        peer.partners.extend(from.filter(|_| is_new));
+        let partners = peer.partners.entry(edge.epoch).or_default();
+        let is_new = from.is_some_and(|from| !partners.contains(&from));
+        partners.extend(from.filter(|_| is_new));
         if is_new {
             self.order.link(edge);
         }

@@ -46,6 +46,8 @@ pub(crate) struct Finished {
     pub(crate) clock: ClockSnapshot,
     /// And this op itself.
     pub(crate) op: Option<Epoch>,
+    /// When it was submitted.
+    pub(crate) time: u64,
 }
 
 /// An edge from there to an op of another process.
@@ -66,6 +68,9 @@ struct Pending {
     held: bool,
     /// It waits for one, and one stream has written it.
     answered: bool,
+    /// From when on a host has known that it is over. What was submitted earlier may be compared
+    /// later (`queue`).
+    over: Option<u64>,
 }
 
 /// Edges from ops whose accesses may follow, remembered.
@@ -78,6 +83,8 @@ pub(crate) struct CrossProcessOrder {
     /// The latest edges from ops themselves.
     from_ops: VecDeque<Edge>,
     sweep_at: usize,
+    /// Whether some of those in flight are over.
+    some_over: bool,
 }
 
 impl CrossProcessOrder {
@@ -89,7 +96,7 @@ impl CrossProcessOrder {
         // Two kernels that signal to each other have both their edges before their accesses.
         let (home, own) = local(epoch);
         let of_op = |edge: &&Edge| edge.from.process == home && edge.from.op == Some(own);
-        self.from_ops.iter().filter(of_op).for_each(|edge| edge.apply(epoch, &mut pending.after));
+        self.from_ops.iter().filter(of_op).for_each(|edge| edge.apply(epoch, pending));
     }
 
     /// Whether an access in flight was submitted before a time.
@@ -108,19 +115,36 @@ impl CrossProcessOrder {
     }
 
     /// The host of a process has seen everything finish that this clock covers, and so have all
-    /// hosts.
-    pub(crate) fn seen(&mut self, member: u32, clock: &ClockSnapshot) {
-        self.pending.retain(|epoch, pending| !reaches(*epoch, &pending.after, member, clock));
+    /// hosts from this time on.
+    pub(crate) fn seen(&mut self, member: u32, clock: &ClockSnapshot, time: u64) {
+        self.end(time, |epoch, pending| reaches(epoch, &pending.after, member, clock));
     }
 
     /// Everything of a process has finished.
-    pub(crate) fn ended(&mut self, member: u32) {
-        self.pending.retain(|epoch, _| local(*epoch).0 != member);
+    pub(crate) fn ended(&mut self, member: u32, time: u64) {
+        self.end(time, |epoch, _| local(epoch).0 == member);
+    }
+
+    fn end(&mut self, time: u64, which: impl Fn(Epoch, &Pending) -> bool) {
+        for (epoch, pending) in &mut self.pending {
+            if pending.over.is_none() && which(*epoch, pending) {
+                pending.over = Some(time);
+                self.some_over = true;
+            }
+        }
+    }
+
+    /// All that will be compared was submitted at this time or later.
+    pub(crate) fn forget_seen(&mut self, oldest: u64) {
+        if self.some_over {
+            self.pending.retain(|_, pending| pending.over.is_none_or(|over| over >= oldest));
+            self.some_over = self.pending.values().any(|pending| pending.over.is_some());
+        }
     }
 
     /// What has finished at one op has finished when an op of another process starts.
     pub(crate) fn link(&mut self, edge: Edge) {
-        self.pending.iter_mut().for_each(|(epoch, pending)| edge.apply(*epoch, &mut pending.after));
+        self.pending.iter_mut().for_each(|(epoch, pending)| edge.apply(*epoch, pending));
         if edge.from.op.is_some() {
             if self.from_ops.len() >= MOST_EDGES {
                 self.from_ops.pop_front();
@@ -141,11 +165,13 @@ impl CrossProcessOrder {
 
 impl Edge {
     /// Notes of an access that has finished at the edge's start that it has at its end.
-    fn apply(&self, epoch: Epoch, after: &mut After) {
-        let (Finished { process, clock, op }, (home, own)) = (&self.from, local(epoch));
+    fn apply(&self, epoch: Epoch, pending: &mut Pending) {
+        let (Finished { process, clock, op, time }, (home, own)) = (&self.from, local(epoch));
+        let Pending { after, over, .. } = pending;
         let is_op =
             *op == Some(own) && home == *process || after.iter().any(|at| Some(*at) == op.map(|op| (*process, op)));
-        if !is_op && !reaches(epoch, after, *process, clock) {
+        let is_over = over.is_some_and(|over| over <= *time);
+        if !is_op && !is_over && !reaches(epoch, after, *process, clock) {
             return;
         }
         match after.iter_mut().find(|(m, at)| *m == self.to && at.timeline == self.epoch.timeline) {
@@ -170,13 +196,16 @@ pub(crate) struct PeerView<'a> {
     /// The op that makes the access, as its process counts: it comes after what it waits for.
     pub(crate) own: Epoch,
     pub(crate) clock: Option<&'a ClockSnapshot>,
+    /// When it was submitted.
+    pub(crate) now: u64,
     pub(crate) known: &'a CrossProcessOrder,
 }
 
 impl Clocks for PeerView<'_> {
     fn ordered(&self, earlier: Epoch, _: u32) -> Ordered {
-        let Some(Pending { after, .. }) = self.known.pending.get(&earlier) else { return Ordered::Yes };
+        let Some(Pending { after, over, .. }) = self.known.pending.get(&earlier) else { return Ordered::Yes };
         match self.clock {
+            _ if over.is_some_and(|over| over <= self.now) => Ordered::Yes,
             Some(clock) if reaches(earlier, after, self.member, clock) => Ordered::Yes,
             Some(_) if after.contains(&(self.member, self.own)) => Ordered::Yes,
             _ => Ordered::No,

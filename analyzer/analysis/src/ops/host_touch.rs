@@ -18,7 +18,9 @@
 //!
 //! The word itself, where a kernel stores or updates it atomically with the scope of the system, is
 //! for the host to look at: atomic accesses that reach each other are no race, and nothing tells an
-//! atomic access of the host from a plain one. Without a fence such a word tells of nothing else.
+//! atomic access of the host from a plain one. Without a fence such a word tells of nothing else. A
+//! word that a kernel stores with a narrower scope is no message, whatever else the kernel stores
+//! ([`detect::exact::scopes`]).
 //!
 //! The other way round, a kernel may wait for the host: what it does behind an atomic load of a
 //! word and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it
@@ -190,7 +192,7 @@ pub(super) fn host_touch(
             let is_stored = work.site.cause == Cause::Kernel && work.kind.writes() && work.kind.is_atomic();
             // An update that a store of the host comes in between is lost.
             let may_touch = may_look || may_clear && work.kind == AccessKind::AtomicWrite;
-            let may_reach = is_stored && may_touch && may_be_progress(work);
+            let may_reach = is_stored && !work.exclusion.narrow && may_touch && may_be_progress(work);
             may_reach && facts.code.stores_for_host((kernel, facts.names.kernel(kernel), arch), work.kind)
         };
         if told || is_look || state.touches.heard_of(&race.previous) || is_progress() {

@@ -14,7 +14,7 @@ use crate::process::state::{FlagWait, ProcessState};
 use detect::accesses::Work;
 use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
-use detect::exact::{atomics, compare, fences, locks, measured, measuring, settle};
+use detect::exact::{atomics, compare, fences, locks, measured, measuring, scopes, settle};
 use detect::hints::{CodeSpot, DoubtfulLaunch};
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
@@ -193,6 +193,7 @@ pub(super) fn launch(
             state.early_values.note(context.epoch, heard);
         }
         locks::mark(&predicted, order.is_some(), image, &mut state.memory, &mut known.effects);
+        scopes::mark(&predicted, image, &state.memory, &mut known.effects);
         if let Some(order) = order {
             order.apply(signals && !mute, image, &mut state.memory, &mut known.effects);
         }

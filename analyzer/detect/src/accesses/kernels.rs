@@ -77,7 +77,8 @@ impl Work<'_, '_> {
                         self.site.guessed = effect.guessed();
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
-                        self.exclusion = Exclusion { lock, selection: effect.selection, untold: effect.untold };
+                        let &Effect { selection, untold, narrow, .. } = effect;
+                        self.exclusion = Exclusion { lock, selection, untold, narrow };
                         self.effect(effect, image);
                         (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);
                     }

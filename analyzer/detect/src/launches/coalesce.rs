@@ -44,6 +44,7 @@ struct Bound {
     constant: bool,
     voted: bool,
     looked_up: bool,
+    narrow: bool,
     early: Early,
     dims: SmallVec<[Dim; 3]>,
     start: u64,
@@ -56,11 +57,23 @@ impl Bound {
     fn of(effect: &Effect, base: usize, number: usize) -> Option<Self> {
         let EffectExtent::Bounded { lo, hi, width, ref dims, exact: false } = effect.bytes else { return None };
         let width = if dims.is_empty() { hi.checked_sub(lo)? } else { width };
-        let &Effect { kind, by_map, constant, voted, looked_up, early, .. } = effect;
-        let dims_first = SmallVec::new();
+        let &Effect { kind, by_map, constant, voted, looked_up, narrow, early, .. } = effect;
         let end = lo.checked_add(width)?;
-        let mut bound =
-            Self { base, kind, by_map, constant, voted, looked_up, early, dims: dims_first, start: lo, end, number };
+        let (dims_first, start) = (SmallVec::new(), lo);
+        let mut bound = Self {
+            base,
+            kind,
+            dims: dims_first,
+            start,
+            end,
+            number,
+            early,
+            by_map,
+            constant,
+            voted,
+            looked_up,
+            narrow,
+        };
         bound.spread(dims);
         (bound.start < bound.end).then_some(bound)
     }
@@ -72,8 +85,9 @@ impl Bound {
         self.dims = extent.dims().into();
     }
 
-    fn family(&self) -> (usize, AccessKind, ([bool; 4], Early), &[Dim]) {
-        (self.base, self.kind, ([self.by_map, self.constant, self.voted, self.looked_up], self.early), &self.dims)
+    fn family(&self) -> (usize, AccessKind, ([bool; 5], Early), &[Dim]) {
+        let marks = [self.by_map, self.constant, self.voted, self.looked_up, self.narrow];
+        (self.base, self.kind, (marks, self.early), &self.dims)
     }
 
     /// Absorbs the next bound, if its run joins up.
@@ -117,7 +131,7 @@ fn drop_covered(effects: &mut Vec<Effect>) {
         let EffectExtent::Bounded { lo, hi, exact: false, .. } = e.bytes else { return false };
         all.iter().any(|(k, from, to)| {
             let sure = &effects[*k];
-            let same = |e: &Effect| (e.kind, e.early, e.by_map, e.constant, e.untold);
+            let same = |e: &Effect| (e.kind, e.early, e.by_map, e.constant, e.untold, e.narrow);
             *from <= lo && hi <= *to && same(sure) == same(e) && sure.base == e.base
         })
     };

@@ -212,13 +212,15 @@ pub struct Effect {
     pub early: Early,
     /// Measured, and by nothing that its launch did may the host know that it is over.
     pub(crate) untold: bool,
+    /// An atomic store of a scope without the host, by a kernel that has others.
+    pub(crate) narrow: bool,
 }
 
 impl Effect {
     /// An effect without a known instruction.
     pub fn new(base: EffectBase, kind: AccessKind, bytes: EffectExtent) -> Self {
         let (constant, voted, looked_up, early, untold) = (false, false, false, Early::No, false);
-        let by_map = false;
+        let (by_map, narrow) = (false, false);
         let (at, why, lock, if_fenced, selection) = (0, None, None, None, None);
         Self {
             base,
@@ -235,6 +237,7 @@ impl Effect {
             selection,
             early,
             untold,
+            narrow,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Owns the way from the accesses of a summary to effects, as detection names them.
 
+use crate::exact::scopes;
 use crate::launches::effects::{
     Effect, EffectBase, EffectExtent, HeldLock, Launch, MapInMemory, PointerTable, VariableTable,
 };
@@ -203,6 +204,7 @@ impl KnownKernel {
             // The evaluation panicked, so nothing is known of this launch.
             effects.push(Effect::failed());
         }
+        let first = effects.len();
         for access in &accesses {
             self.translate(access, l.params, maps, effects);
             let (at, bytes) = match access.base {
@@ -222,6 +224,20 @@ impl KnownKernel {
                 | kernels::Base::Absolute { .. } => (0, 0),
             };
             usage.on(at..at + bytes);
+        }
+        self.mark_narrow(&args, l.params, maps, first, effects);
+    }
+
+    /// Marks the atomic stores that the host takes for plain ones, in a kernel that has others.
+    /// These rest on the same words of the parameters.
+    fn mark_narrow(&self, args: &LaunchArgs<'_>, params: &[u8], maps: &TensorMaps, first: usize, to: &mut Vec<Effect>) {
+        let mut accesses = Vec::new();
+        let asked = AssertUnwindSafe(|| self.summary.evaluate_stores_for_host(args, &mut accesses));
+        if catch_unwind(asked).unwrap_or(false) {
+            let (mut wide, mut own) = (Vec::new(), to.split_off(first));
+            accesses.iter().for_each(|access| self.translate(access, params, maps, &mut wide));
+            scopes::mark_predicted(&wide, &mut own);
+            to.append(&mut own);
         }
     }
 

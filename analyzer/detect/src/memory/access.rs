@@ -203,11 +203,14 @@ pub struct Exclusion {
     pub selection: Option<Selection>,
     /// A message of its own launch tells the host nothing of it.
     pub untold: bool,
+    /// The host takes this atomic store for a plain one, though the kernel has others that reach
+    /// the host.
+    pub narrow: bool,
 }
 
 impl Exclusion {
     /// No lock, and no selection.
-    pub const NONE: Self = Self { lock: None, selection: None, untold: false };
+    pub const NONE: Self = Self { lock: None, selection: None, untold: false, narrow: false };
 }
 
 /// What few accesses have.

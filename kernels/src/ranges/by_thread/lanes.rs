@@ -210,7 +210,7 @@ impl<'a> ThreadLanes<'a> {
         let kind = &g.node(n).kind;
         let is_given = match kind {
             Kind::Phi(_) | Kind::LoopPhi(..) => true,
-            Kind::Opaque(_) => g.decisions.contains_key(&n) || g.map_loads.contains_key(&n),
+            Kind::Opaque(_) => g.decisions.contains_key(&n) || g.map_loads.contains(&n),
             _ => false,
         };
         if self.checked[k] >= since || is_given {

@@ -49,7 +49,7 @@ impl Plan {
                 let known = reach[n.0 as usize].is_some();
                 let own = match &g.node(n).kind {
                     // (What it takes over stays as it was when it did.)
-                    Kind::Opaque(_) if g.decisions.contains_key(&n) || g.map_loads.contains_key(&n) => {
+                    Kind::Opaque(_) if g.decisions.contains_key(&n) || g.map_loads.contains(&n) => {
                         Some(if once(g.node(n).home) { Reach::Once } else { Reach::Join })
                     }
                     Kind::Phi(_) if once(g.node(n).home) => Some(Reach::Once),

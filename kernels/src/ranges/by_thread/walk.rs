@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
             for joins in &self.joins {
                 joins.iter().for_each(|j| self.lanes.forget_all(*j));
             }
-            g.map_loads.keys().for_each(|n| self.lanes.forget_all(*n));
+            g.map_loads.iter().for_each(|n| self.lanes.forget_all(*n));
             self.lanes.joined();
             self.waiting.clear();
             self.waiting.insert(0, all);

@@ -349,7 +349,7 @@ pub(crate) fn loaded_words(builder: &mut Builder<'_>) {
         let Some(k) = found else { continue };
         if let MapStepNode::Load { words, .. } = &mut builder.g.map_words[k].step {
             words.push((n, part));
-            builder.g.map_loads.insert(n, k as u32);
+            builder.g.map_loads.insert(n);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::effects::Early;
 use crate::ir::{AccessKind, BlockId, Cmp, Combine, ConstantBank, Pure, Reason, Special, SymbolId, Sync};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Index into [`Graph::nodes`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -399,8 +399,8 @@ pub(crate) struct Graph {
     /// How the words of tensor maps are made that the kernel makes itself, in the order of the
     /// code; none where that is not followed.
     pub(crate) map_words: Vec<MapWords>,
-    /// The steps among them that load a word, by its value.
-    pub(crate) map_loads: BTreeMap<NodeId, u32>,
+    /// The values of words that steps among them load.
+    pub(crate) map_loads: BTreeSet<NodeId>,
     /// Some 64-bit number is the sum of a low word and 2^32 times a high word that were made apart.
     pub(crate) split_words: bool,
     /// What was in the place of a value before a call that is not followed. (A call keeps some

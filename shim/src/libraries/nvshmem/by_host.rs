@@ -1,4 +1,4 @@
-//! NVSHMEM's puts and gets that the host makes, and what they are over by.
+//! NVSHMEM's puts, gets and atomics that the host makes, and what they are over by.
 //!
 //! Owns their exports. The engine that moves the bytes knows no stream of the program: such a call
 //! comes after what the host has seen finish, and after nothing else. One that blocks is over when
@@ -6,15 +6,19 @@
 //! may hide a race and invents none. One that does not (`nbi`) is a request until `quiet`, a
 //! barrier of this element, or a call that contains one (`nvshmem_malloc`, `nvshmem_free`, the
 //! end). `fence` orders puts to one element among themselves, and is nothing to anybody here.
+//!
+//! An atomic is a touch of the host: it races with no other atomic access, and a fetch may receive
+//! a message.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use cuda_sys::FnId;
+use trace::{HostFuncId, Op, Region};
 
-use super::{Dest, Effects, Elements, Source, asking, export, get, get_one, is_observed, put, put_one};
+use super::{Dest, Effects, Elements, Source, asking, export, get, get_one, is_observed, mapped, put, put_one};
 use crate::libraries::requests::{self, Access};
-use crate::log::nvshmem_names::{with_sizes, with_types};
+use crate::log::nvshmem_names::{with_counters, with_masks, with_reals, with_sizes, with_types, with_words};
 use crate::observe::{Phase, observe};
 
 /// What has begun and not ended, of all threads.
@@ -38,7 +42,7 @@ fn known(id: FnId, effects: &dyn Fn() -> Effects) -> Vec<Access> {
 }
 
 /// A call that is over when it returns.
-fn during<R>(id: FnId, real: impl FnOnce() -> R, effects: impl Fn() -> Effects) -> R {
+pub(super) fn during<R>(id: FnId, real: impl FnOnce() -> R, effects: impl Fn() -> Effects) -> R {
     if !is_observed() {
         return real();
     }
@@ -76,6 +80,22 @@ fn beginning_of(id: FnId, real: &dyn Fn(), effects: &dyn Fn() -> Effects) {
     if request != 0 {
         BEGUN.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
+}
+
+/// An atomic access to one word of an element.
+fn touching<R, T>(id: FnId, real: impl FnOnce() -> R, word: Source<T>, pe: c_int, writes: bool) -> R {
+    if !is_observed() {
+        return real();
+    }
+    let at = asking(|| mapped(word.cast(), pe));
+    observe(id, 0, Phase::Before, |cx| {
+        if at == 0 {
+            return cx.not_modelled();
+        }
+        let region = Region::linear(at, size_of::<T>() as u64);
+        cx.log(&Op::HostTouch { region, writes, atomic: true, polled: false, func: HostFuncId::NONE });
+    });
+    asking(real)
 }
 
 /// A call behind which all is over that this element has begun before.
@@ -167,3 +187,53 @@ export!(["nvshmem_align"] (alignment: usize, size: usize) -> *mut c_void, std::p
 export!(["nvshmem_free"] (memory: *mut c_void), ending_beside());
 export!(["nvshmemi_finalize"](), ending_beside());
 export!(["nvshmemx_hostlib_finalize"](), ending_beside());
+
+/// Atomics that store, update and answer.
+macro_rules! atomics {
+    ($prefix:literal $name:ident $ty:ty; sets $($set:literal)*; swaps $($swap:literal)*) => {
+        $(export!([$prefix, stringify!($name), "_atomic_", $set] (word: Dest<$ty>, value: $ty, pe: c_int),
+            touching(word, pe, true));)*
+        $(export!([$prefix, stringify!($name), "_atomic_", $swap]
+            (word: Dest<$ty>, value: $ty, pe: c_int) -> $ty, Default::default(), touching(word, pe, true));)*
+    };
+}
+
+macro_rules! counters {
+    ($($name:ident $ty:ty;)*) => {$(
+        atomics!("nvshmem_" $name $ty; sets "add"; swaps "fetch_add");
+        export!(["nvshmem_", stringify!($name), "_atomic_inc"] (word: Dest<$ty>, pe: c_int), touching(word, pe, true));
+        export!(["nvshmem_", stringify!($name), "_atomic_fetch_inc"]
+            (word: Dest<$ty>, pe: c_int) -> $ty, Default::default(), touching(word, pe, true));
+        export!(["nvshmem_", stringify!($name), "_atomic_compare_swap"]
+            (word: Dest<$ty>, wanted: $ty, value: $ty, pe: c_int) -> $ty, Default::default(),
+            touching(word, pe, true));
+    )*};
+}
+
+with_counters!(counters!);
+
+macro_rules! words {
+    ($($name:ident $ty:ty;)*) => {$(
+        atomics!("nvshmem_" $name $ty; sets "set"; swaps "swap");
+        export!(["nvshmem_", stringify!($name), "_atomic_fetch"]
+            (word: Source<$ty>, pe: c_int) -> $ty, Default::default(), touching(word, pe, false));
+    )*};
+}
+
+with_words!(words!);
+
+macro_rules! masks {
+    ($($name:ident $ty:ty;)*) => {$(
+        atomics!("nvshmem_" $name $ty; sets "and" "or" "xor"; swaps "fetch_and" "fetch_or" "fetch_xor");
+    )*};
+}
+
+with_masks!(masks!);
+
+macro_rules! reals {
+    ($($name:ident $ty:ty;)*) => {$(
+        atomics!("nvshmemx_" $name $ty; sets "add"; swaps "fetch_add");
+    )*};
+}
+
+with_reals!(reals!);

@@ -1,16 +1,19 @@
-//! NVSHMEM's collectives on streams: what each processing element reads and writes of its own.
+//! NVSHMEM's collectives: what each processing element reads and writes of its own.
 //!
 //! Owns the exports of these functions. A collective fills the destination of each element, and
-//! whoever else reads the source does so before the collective is over on its stream: so the call
+//! whoever else reads the source does so before the collective is over. On a stream, the call
 //! counts as an op of this element's stream that reads the source and writes the destination. The
 //! kernels that NVSHMEM launches for it are seen beside that: they wait for the other elements, and
-//! what is behind them is possible only between processes.
+//! what is behind them is possible only between processes. One that blocks the host accesses the
+//! same during the call, on a stream of NVSHMEM's own: it comes after what the host has seen
+//! finish, and after nothing else ([`super::by_host`]).
 
 use std::ffi::{c_int, c_void};
 
 use cuda_sys::CUstream;
 use trace::Region;
 
+use super::by_host::during;
 use super::{Dest, Effects, Source, ahead_of, elements_of, export, own_place_in};
 use crate::log::nvshmem_names::{with_bits, with_numbers, with_types};
 
@@ -64,8 +67,27 @@ macro_rules! rooted {
     };
 }
 
+macro_rules! blocking {
+    ([$($name:expr),+] $ty:ty, $size:expr, $what:ident) => {
+        export!([$($name),+]
+            (team: i32, dest: Dest<$ty>, source: Source<$ty>, count: usize) -> c_int, -1,
+            during(|| $what(team, dest, source, count.checked_mul($size))));
+    };
+}
+
+macro_rules! blocking_rooted {
+    ([$($name:expr),+] $ty:ty, $size:expr) => {
+        export!([$($name),+]
+            (team: i32, dest: Dest<$ty>, source: Source<$ty>, count: usize, root: c_int) -> c_int, -1,
+            during(|| broadcast(team, dest, source, count.checked_mul($size), root)));
+    };
+}
+
 macro_rules! exchanges {
     ($($name:ident $ty:ty;)*) => {$(
+        blocking_rooted!(["nvshmem_", stringify!($name), "_broadcast"] $ty, size_of::<$ty>());
+        blocking!(["nvshmem_", stringify!($name), "_fcollect"] $ty, size_of::<$ty>(), gathered);
+        blocking!(["nvshmem_", stringify!($name), "_alltoall"] $ty, size_of::<$ty>(), exchanged);
         rooted!(["nvshmemx_", stringify!($name), "_broadcast_on_stream"] $ty, size_of::<$ty>());
         collective!(["nvshmemx_", stringify!($name), "_fcollect_on_stream"] $ty, size_of::<$ty>(), gathered);
         collective!(["nvshmemx_", stringify!($name), "_alltoall_on_stream"] $ty, size_of::<$ty>(), exchanged);
@@ -77,12 +99,17 @@ with_types!(exchanges!);
 rooted!(["nvshmemx_broadcastmem_on_stream"] c_void, 1);
 collective!(["nvshmemx_fcollectmem_on_stream"] c_void, 1, gathered);
 collective!(["nvshmemx_alltoallmem_on_stream"] c_void, 1, exchanged);
+blocking_rooted!(["nvshmem_broadcastmem"] c_void, 1);
+blocking!(["nvshmem_fcollectmem"] c_void, 1, gathered);
+blocking!(["nvshmem_alltoallmem"] c_void, 1, exchanged);
 
 macro_rules! reductions {
     ($op:literal; $($name:ident $ty:ty;)*) => {$(
         collective!(["nvshmemx_", stringify!($name), "_", $op, "_reduce_on_stream"] $ty, size_of::<$ty>(), reduced);
         collective!(["nvshmemx_", stringify!($name), "_", $op, "_reducescatter_on_stream"] $ty, size_of::<$ty>(),
             scattered);
+        blocking!(["nvshmem_", stringify!($name), "_", $op, "_reduce"] $ty, size_of::<$ty>(), reduced);
+        blocking!(["nvshmem_", stringify!($name), "_", $op, "_reducescatter"] $ty, size_of::<$ty>(), scattered);
     )*};
 }
 

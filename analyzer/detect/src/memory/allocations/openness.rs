@@ -22,8 +22,13 @@ const FLAGS: [MemoryKind; 4] =
     [MemoryKind::PinnedHost, MemoryKind::RegisteredHost, MemoryKind::Managed, MemoryKind::ModuleGlobal];
 
 /// Whether an access may be a message to the host: a kernel's atomic store, or a store of so few
-/// bytes, or one whose bytes are not known.
+/// bytes, or one whose bytes are not known. An atomic store that does not reach the host is none.
 pub fn may_be_flag(access: &Access) -> bool {
+    !access.exclusion.narrow && is_flag(access)
+}
+
+/// The same for anyone on the device, too.
+fn is_flag(access: &Access) -> bool {
     let extent = &access.extent;
     let few = extent.end.saturating_sub(extent.start) <= FLAG;
     let known = extent.precision == Precision::Exact;
@@ -53,7 +58,7 @@ pub fn speaks_openly(memory: &Allocations, epoch: Epoch) -> bool {
         let kind = memory.infos.get(&root.id).and_then(|info| info.kind);
         let mut own = root.map.iter().filter(|access| access.epoch == epoch);
         match kind.filter(|kind| FLAGS.contains(kind)) {
-            Some(MemoryKind::ModuleGlobal) if !root.held => !own.any(|access| may_be_flag(&access)),
+            Some(MemoryKind::ModuleGlobal) if !root.held => !own.any(|access| is_flag(&access)),
             Some(kind) => own.all(|access| match access.kind {
                 AccessKind::Atomic | AccessKind::AtomicRead => false,
                 _ => !access.kind.writes() || is_held(start, root, kind, &access.extent),
