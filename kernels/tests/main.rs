@@ -45,7 +45,7 @@ mod ranges_made_maps;
 mod ranges_many_sets;
 mod ranges_pointer_tables;
 mod ranges_predicate_masks;
-mod ranges_relevance;
+mod ranges_program_slice;
 mod ranges_replays;
 mod ranges_shared_words;
 mod ranges_shrinking;

@@ -83,6 +83,7 @@ mod extent;
 mod graph;
 mod memo;
 mod per_block;
+mod program_slice;
 
 mod access_groups;
 mod analysis;

@@ -23,8 +23,8 @@
 //! where no table and nothing stored is in the address). Then nothing else can be touched.
 //!
 //! A branch behind which all ways come to the same for the accesses that are followed is not asked
-//! (`relevance`): threads go on where its ways meet, as they do in the end, or never make another
-//! access.
+//! (`program_slice`): threads go on where its ways meet. They come there in the end, or never make
+//! another access.
 //!
 //! Bytes are claimed as exact when a thread touches them whatever the data are. A value of a
 //! pointer is part of an address only: as soon as anything else is done with it, it is noted as an
@@ -50,7 +50,6 @@ mod lanes;
 mod made_maps;
 mod numbers;
 mod plan;
-mod relevance;
 mod rounds;
 mod runs;
 mod shuffles;

@@ -1,12 +1,12 @@
 //! What of a kernel's graph matters when its threads are followed, whatever the launch.
 //!
 //! Owns how far the value of a node reaches (a launch, a thread, an iteration), and which addresses
-//! are surely data. Keeps which branches decide about a block ([`super::relevance`]).
+//! are surely data. Keeps which branches decide about a block ([`crate::ranges::program_slice`]).
 
-use super::relevance::deciders;
 use crate::ir::cfg::Cfg;
 use crate::ir::{BlockId, Special};
 use crate::ranges::graph::node::{Graph, Kind, NodeId, Target};
+use crate::ranges::program_slice::deciders;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How far the value of a node reaches.

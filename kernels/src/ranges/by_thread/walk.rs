@@ -7,7 +7,6 @@ use super::lane_classes::{Mask, NO_LANES, lanes};
 use super::lane_value::{LaneValue, NUMBER, Tag, Tags, UNKNOWN};
 use super::lanes::ThreadLanes;
 use super::made_maps::{MadeMaps, MapPlace};
-use super::relevance::{Relevance, only_arm};
 use super::rounds::Rounds;
 use super::runs::Runs;
 use super::tile_set::TileSet;
@@ -19,6 +18,7 @@ use crate::ranges::eval::conditions::Branch;
 use crate::ranges::extent::reached::SymbolicBase;
 use crate::ranges::graph::node::{Graph, Kind, MapStepNode, NodeId, Target, WarpDecision};
 use crate::ranges::map_words;
+use crate::ranges::program_slice::{ProgramSlice, only_arm};
 use device_code::tensor_map::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -128,7 +128,8 @@ impl<'a> Walk<'a> {
         let at_work = (0..cfg.succs.len())
             .filter(|b| !accesses[*b].is_empty() || !map_steps[*b].is_empty())
             .map(|b| BlockId(b as u32));
-        let Relevance { joins, decides } = Relevance::new((g, cfg, analysis.plan()), at_work, roots.into_iter());
+        let ProgramSlice { joins, decides } =
+            ProgramSlice::new((g, cfg, &analysis.plan().deciders), at_work, roots.into_iter());
         // Kernels that copy by maps share the work out among warp groups. (Threads that make maps
         // come before those that use them.)
         let copies = followed.iter().any(|k| g.accesses[*k].is_tiled());

@@ -1,31 +1,30 @@
-//! What of a kernel threads must be led through for some accesses.
+//! What of a kernel matters for some of its accesses.
 //!
 //! Owns the choice: the branches that decide whether and with which values threads come to these
 //! accesses (a backward slice: F. Tip, "A Survey of Program Slicing Techniques", 1995), and the
 //! joins that their addresses and conditions rest on. A loop whose accesses are known otherwise,
 //! and whose values nobody needs, is one step.
 
-use super::plan::Plan;
 use crate::ir::BlockId;
 use crate::ir::cfg::Cfg;
 use crate::ranges::graph::node::{Graph, Kind, NodeId};
 
 /// See above.
-pub(super) struct Relevance {
+pub(crate) struct ProgramSlice {
     /// The joins that matter, and what warps decide, by block.
-    pub(super) joins: Vec<Vec<NodeId>>,
+    pub(crate) joins: Vec<Vec<NodeId>>,
     /// By block: its branch decides. Behind any other, all ways come to the same.
-    pub(super) decides: Vec<bool>,
+    pub(crate) decides: Vec<bool>,
 }
 
-impl Relevance {
+impl ProgramSlice {
     /// Of accesses in these blocks, with these values in their addresses and guards.
-    pub(super) fn new(
-        (g, cfg, plan): (&Graph, &Cfg, &Plan),
+    pub(crate) fn new(
+        (g, cfg, deciders): (&Graph, &Cfg, &[Vec<BlockId>]),
         blocks: impl Iterator<Item = BlockId>,
         values: impl Iterator<Item = NodeId>,
-    ) -> Relevance {
-        let mut slice = Slice {
+    ) -> ProgramSlice {
+        let mut slice = Growing {
             joins: vec![Vec::new(); cfg.succs.len()],
             decides: vec![false; cfg.succs.len()],
             reached: vec![false; cfg.succs.len()],
@@ -37,7 +36,7 @@ impl Relevance {
         loop {
             if let Some(b) = slice.blocks.pop() {
                 if !std::mem::replace(&mut slice.reached[b.0 as usize], true) {
-                    plan.deciders[b.0 as usize].iter().for_each(|by| slice.decide(*by));
+                    deciders[b.0 as usize].iter().for_each(|by| slice.decide(*by));
                 }
             } else if let Some(n) = slice.values.pop() {
                 if !std::mem::replace(&mut seen[n.0 as usize], true) {
@@ -47,12 +46,12 @@ impl Relevance {
                 break;
             }
         }
-        Relevance { joins: slice.joins, decides: slice.decides }
+        ProgramSlice { joins: slice.joins, decides: slice.decides }
     }
 }
 
 /// The slice while it grows.
-struct Slice<'a> {
+struct Growing<'a> {
     g: &'a Graph,
     joins: Vec<Vec<NodeId>>,
     decides: Vec<bool>,
@@ -62,7 +61,7 @@ struct Slice<'a> {
     blocks: Vec<BlockId>,
 }
 
-impl Slice<'_> {
+impl Growing<'_> {
     /// A branch matters.
     fn decide(&mut self, b: BlockId) {
         if !std::mem::replace(&mut self.decides[b.0 as usize], true) {
@@ -94,7 +93,7 @@ impl Slice<'_> {
 }
 
 /// What all ways bring to a join, if they bring one node.
-pub(super) fn only_arm(g: &Graph, join: NodeId) -> Option<NodeId> {
+pub(crate) fn only_arm(g: &Graph, join: NodeId) -> Option<NodeId> {
     let mut arms = match &g.node(join).kind {
         Kind::Phi(arms) => arms.iter().chain([].iter()),
         Kind::LoopPhi(outer, back) => outer.iter().chain(back.iter()),
@@ -107,7 +106,7 @@ pub(super) fn only_arm(g: &Graph, join: NodeId) -> Option<NodeId> {
 
 /// By block: the branches of which one way leads there for sure and another may not (J. Ferrante,
 /// K. Ottenstein, J. Warren, "The Program Dependence Graph and Its Use in Optimization", 1987).
-pub(super) fn deciders(cfg: &Cfg) -> Vec<Vec<BlockId>> {
+pub(crate) fn deciders(cfg: &Cfg) -> Vec<Vec<BlockId>> {
     let mut deciders = vec![Vec::new(); cfg.succs.len()];
     // (A branch of which one way ends the thread has one successor, at which its ways do not meet.)
     for (b, succs) in cfg.succs.iter().enumerate() {

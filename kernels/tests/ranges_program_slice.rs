@@ -139,7 +139,7 @@ fn a_long_loop_that_decides_nothing_is_passed_by() {
     let both: BTreeSet<i64> = (0..3).flat_map(|turn| squares(0..THREADS, turn)).collect();
     assert_eq!(written("beside_inner", &[3, LONG]), (both, true));
     assert_eq!(written("around", &[LONG]), (squares(4..THREADS, 0), true));
-    // Both ways meet behind the loop, and what they bring differs: the branch is asked, the loop is not.
+    // Both ways meet behind the loop and bring different values: the branch is asked, the loop not.
     let joined = squares(0..4, 16).union(&squares(4..THREADS, 8)).copied().collect();
     assert_eq!(written("joined", &[LONG]), (joined, true));
 }
