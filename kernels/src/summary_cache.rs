@@ -15,8 +15,8 @@ use device_code::arch::Arch;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use twox_hash::XxHash3_128;
 
@@ -70,6 +70,8 @@ pub struct Cache {
     /// Something could not be written: nothing is tried again.
     closed: AtomicBool,
     written: AtomicU32,
+    /// Whether the folder is there: threads that keep the first entries wait for it.
+    is_made: OnceLock<bool>,
 }
 
 impl Cache {
@@ -83,7 +85,7 @@ impl Cache {
     #[must_use]
     pub fn limited(folder: impl Into<PathBuf>, limit: u64) -> Cache {
         let (left, written) = (AtomicU64::new(0), AtomicU32::new(0));
-        Cache { folder: folder.into(), limit, left, closed: AtomicBool::new(false), written }
+        Cache { folder: folder.into(), limit, left, closed: AtomicBool::new(false), written, is_made: OnceLock::new() }
     }
 
     /// Where summaries are kept by default: `$XDG_CACHE_HOME/streamsan`, or `~/.cache/streamsan`
@@ -145,8 +147,8 @@ impl Cache {
 
     fn write(&self, key: EntryKey, content: &Content, payload: &[u8]) -> std::io::Result<()> {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
-        if number == 0 {
-            private(&self.folder)?;
+        if !self.is_made.get_or_init(|| private(&self.folder).is_ok()) {
+            return Err(std::io::ErrorKind::NotFound.into());
         }
         let temporary = self.folder.join(format!("{:032x}.{}-{number}.tmp", key.0, std::process::id()));
         let parts = [content.1, &key.0.to_le_bytes()[..], &hash(payload).to_le_bytes(), payload];

@@ -96,6 +96,38 @@ fn what_comes_back_is_what_was_kept() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Threads that keep the first entries at one time wait for the folder: it is made by one of them.
+#[test]
+fn threads_may_keep_the_first_entries_together() {
+    let texts: Vec<String> = (0..4)
+        .map(|k| {
+            let body = "st.global.u32 [%d1], %r1; add.u64 %d1, %d1, 4; ".repeat(50);
+            format!(
+                ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k{k}(.param .u64 o) {{\n\
+                 .reg .b32 %r<2>; .reg .b64 %d<2>; ld.param.u64 %d1, [o]; mov.u32 %r1, %tid.x;\n{body}ret; }}"
+            )
+        })
+        .collect();
+    for round in 0..20 {
+        let top = folder(&format!("together-{round}"));
+        let deep = (0..40).fold(top.clone(), |path, _| path.join("deeper"));
+        let (cache, start) = (Arc::new(Cache::new(&deep)), std::sync::Barrier::new(texts.len()));
+        std::thread::scope(|scope| {
+            for text in &texts {
+                scope.spawn(|| {
+                    let code = CodeImage::from_code(CodeRef::Ptx(text.clone().into()), Arch::new(90)).expect("code");
+                    let code = code.with_cache(Some(cache.clone()));
+                    let name = code.kernel_names().next().expect("a kernel").to_string();
+                    start.wait();
+                    code.summary(&name).expect("a summary").keep();
+                });
+            }
+        });
+        assert_eq!((entries(&deep).len(), cache.written()), (texts.len(), texts.len() as u32), "round {round}");
+        std::fs::remove_dir_all(top).unwrap();
+    }
+}
+
 /// Evaluates a kernel for these numbers, through a new cache; what was found, and the entries that
 /// were written.
 fn copies(folder: &Path, sizes: &[u32]) -> (String, u32) {
