@@ -46,7 +46,7 @@ pub(crate) fn add_sass(fences: &mut SystemFences, stores: &mut SystemStores, cod
         if is_fence(bytes) {
             let behind = insts.get(at).and_then(|fence| access_behind(fence, &insts[at + 1..]));
             fences.add(behind.map(|(kind, _)| kind));
-            stores.apart |= !behind.is_some_and(|(_, strength)| strength == Strength::System);
+            stores.apart |= behind.is_none_or(|(_, strength)| strength != Strength::System);
         }
     }
 }
