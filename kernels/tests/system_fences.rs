@@ -3,7 +3,7 @@
 
 use device_code::arch::Arch;
 use kernels::AccessKind::{Atomic, AtomicRead, AtomicWrite};
-use kernels::{AccessKind, CodeImage, SystemFences};
+use kernels::{AccessKind, CodeImage, Summary, SystemFences};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -55,38 +55,62 @@ fn source(sm: u16) -> String {
     text
 }
 
-#[test]
-fn a_fence_goes_with_the_atomic_access_that_runs_whenever_it_does() {
+/// Kernels with these bodies, named by their place.
+fn stores(sm: u16, bodies: &[&str]) -> String {
+    let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
+    for (n, body) in bodies.iter().enumerate() {
+        write!(
+            text,
+            ".visible .entry k{n}(.param .u64 p) {{\n.reg .b64 %p; .reg .b32 %r, %s;\n\
+             ld.param.u64 %p, [p]; mov.b32 %r, %tid.x; mov.b32 %s, 0;\n{body}\n\
+             st.global.u32 [%p+64], %s;\nret;\n}}\n"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Asks about each kernel of a text, as PTX and as machine code, for several architectures: which
+/// code it is, for which architecture, the kernel's place, and what is known of it.
+fn in_both_codes(name: &str, source: impl Fn(u16) -> String, kernels: usize, ask: impl Fn(&str, u16, usize, &Summary)) {
     for sm in [75, 80, 90, 100] {
-        let (text, arch) = (source(sm), Arch::new(sm));
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("system-fences-{sm}.ptx"));
+        let text = source(sm);
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{sm}.ptx"));
         if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
             std::fs::write(&file, &text).expect("a file");
         }
         let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
-        let images = [("PTX", text.as_bytes()), ("machine code", &code)];
-        for (front, bytes) in images {
-            let image = CodeImage::load(bytes, arch).unwrap_or_else(|e| panic!("{e}"));
-            for (n, (body, wanted)) in forms().iter().enumerate() {
-                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
-                let mut found = match summary.system_fences() {
-                    SystemFences::None => Some(Vec::new()),
-                    SystemFences::Releases(kinds) => Some(kinds.clone()),
-                    SystemFences::Free => None,
-                };
-                if let Some(found) = &mut found {
-                    found.sort_unstable();
-                }
-                let sorted = wanted.clone().map(|mut kinds| {
-                    kinds.sort_unstable();
-                    kinds
-                });
-                // `ptxas` may part a guarded fence from its access. Then nothing is known.
-                let is_parted = front == "machine code" && body.contains('@') && found.is_none();
-                assert!(found == sorted || is_parted, "sm_{sm}, {front}, {body}: {found:?}, not {sorted:?}");
+        for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
+            let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}"));
+            for n in 0..kernels {
+                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{name}, {front}: k{n}: {e}"));
+                ask(front, sm, n, &summary);
             }
         }
     }
+}
+
+#[test]
+fn a_fence_goes_with_the_atomic_access_that_runs_whenever_it_does() {
+    let forms = forms();
+    in_both_codes("system-fences", source, forms.len(), |front, sm, n, summary| {
+        let (body, wanted) = &forms[n];
+        let mut found = match summary.system_fences() {
+            SystemFences::None => Some(Vec::new()),
+            SystemFences::Releases(kinds) => Some(kinds.clone()),
+            SystemFences::Free => None,
+        };
+        if let Some(found) = &mut found {
+            found.sort_unstable();
+        }
+        let sorted = wanted.clone().map(|mut kinds| {
+            kinds.sort_unstable();
+            kinds
+        });
+        // `ptxas` may part a guarded fence from its access. Then nothing is known.
+        let is_parted = front == "machine code" && body.contains('@') && found.is_none();
+        assert!(found == sorted || is_parted, "sm_{sm}, {front}, {body}: {found:?}, not {sorted:?}");
+    });
 }
 
 /// What a kernel does, and whether it stores words, or updates them, with the scope of the system.
@@ -109,30 +133,16 @@ const STORES: [(&str, (bool, bool)); 14] = [
 
 #[test]
 fn stores_with_the_scope_of_the_system_are_for_the_host() {
-    for sm in [75, 80, 90, 100] {
-        let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
-        for (n, (body, _)) in STORES.iter().enumerate() {
-            write!(
-                text,
-                ".visible .entry k{n}(.param .u64 p) {{\n.reg .b64 %p; .reg .b32 %r, %s;\n\
-                 ld.param.u64 %p, [p]; mov.b32 %r, %tid.x; mov.b32 %s, 0;\n{body}\n\
-                 st.global.u32 [%p+64], %s;\nret;\n}}\n"
-            )
-            .unwrap();
-        }
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("system-stores-{sm}.ptx"));
-        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
-            std::fs::write(&file, &text).expect("a file");
-        }
-        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
-        for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
-            let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}"));
-            for (n, (body, wanted)) in STORES.iter().enumerate() {
-                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
-                assert_eq!(summary.system_stores(), *wanted, "{front} for {sm}: {body}");
-            }
-        }
-    }
+    let bodies = STORES.map(|(body, _)| body);
+    in_both_codes(
+        "system-stores",
+        |sm| stores(sm, &bodies),
+        STORES.len(),
+        |front, sm, n, summary| {
+            let (body, wanted) = STORES[n];
+            assert_eq!(summary.system_stores(), wanted, "{front} for {sm}: {body}");
+        },
+    );
 }
 
 /// What a kernel does, each instruction on a line of its own, and how many of its atomic stores do
@@ -156,37 +166,22 @@ const SCOPES: [(&str, usize); 12] = [
 
 #[test]
 fn an_instruction_has_a_scope_of_its_own() {
-    for sm in [75, 80, 90, 100] {
-        let mut text = format!(".version 8.7\n.target sm_{sm}\n.address_size 64\n");
-        for (n, (body, _)) in SCOPES.iter().enumerate() {
-            write!(
-                text,
-                ".visible .entry k{n}(.param .u64 p) {{\n.reg .b64 %p; .reg .b32 %r, %s;\n\
-                 ld.param.u64 %p, [p]; mov.b32 %r, %tid.x; mov.b32 %s, 0;\n{body}\n\
-                 st.global.u32 [%p+64], %s;\nret;\n}}\n"
-            )
-            .unwrap();
-        }
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-scopes-{sm}.ptx"));
-        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
-            std::fs::write(&file, &text).expect("a file");
-        }
-        let code = std::fs::read(tests::build::nvcc(&file, &["-cubin", &format!("-arch=sm_{sm}")])).expect("compiled");
-        for (front, bytes) in [("PTX", text.as_bytes()), ("machine code", &code)] {
-            let image = CodeImage::load(bytes, Arch::new(sm)).unwrap_or_else(|e| panic!("{e}"));
-            for (n, (body, wanted)) in SCOPES.iter().enumerate() {
-                let summary = image.summary(&format!("k{n}")).unwrap_or_else(|e| panic!("{body}: {e}"));
-                let stores = summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicWrite));
-                let mut narrow: Vec<u32> =
-                    stores.map(|(_, at, _)| at).filter(|at| summary.is_narrow_store(*at)).collect();
-                narrow.sort_unstable();
-                narrow.dedup();
-                // Machine code has no lines, and more than one instruction for some updates.
-                let is_apart = front == "machine code" && n + 1 == SCOPES.len();
-                let wanted = if is_apart { 1 } else { *wanted };
-                let several = front == "machine code" && body.contains("add") && wanted > 0 && narrow.len() > wanted;
-                assert!(narrow.len() == wanted || several, "{front} for {sm}: {body}: {}", narrow.len());
-            }
-        }
-    }
+    let bodies = SCOPES.map(|(body, _)| body);
+    in_both_codes(
+        "store-scopes",
+        |sm| stores(sm, &bodies),
+        SCOPES.len(),
+        |front, sm, n, summary| {
+            let (body, wanted) = SCOPES[n];
+            let stores = summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicWrite));
+            let mut narrow: Vec<u32> = stores.map(|(_, at, _)| at).filter(|at| summary.is_narrow_store(*at)).collect();
+            narrow.sort_unstable();
+            narrow.dedup();
+            // Machine code has no lines, and more than one instruction for some updates.
+            let is_apart = front == "machine code" && n + 1 == SCOPES.len();
+            let wanted = if is_apart { 1 } else { wanted };
+            let several = front == "machine code" && body.contains("add") && wanted > 0 && narrow.len() > wanted;
+            assert!(narrow.len() == wanted || several, "{front} for {sm}: {body}: {}", narrow.len());
+        },
+    );
 }
