@@ -1,14 +1,18 @@
 /* The host waits for a stream inside a range that is named in one of NVTX's ways (the real header): `nvtx_ranges WAY`. With `outside`
- * as another word it waits when the range is over. Ways: ascii wide attributes registered registered_wide domain domain_wide; for
- * ranges of the process, which another thread than the waiting one begins: start start_wide start_attributes start_domain. */
+ * as another word it waits when the range is over. Ways: ascii wide attributes registered registered_wide domain domain_wide; ended
+ * with a payload, as NCCL's: domain_payload; for ranges of the process, which another thread than the waiting one begins: start
+ * start_wide start_attributes start_domain start_domain_payload. */
 #include "common.h"
 
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
 #include <wchar.h>
 
 static nvtxDomainHandle_t domain;
 static nvtxRangeId_t range;
+static int answer = 7;
+static nvtxPayloadData_t payload = {NVTX_TYPE_PAYLOAD_SCHEMA_RAW, sizeof answer, &answer};
 
 static int is(const char *way, const char *name) { return !strcmp(way, name); }
 
@@ -33,6 +37,7 @@ static void *start(void *argument) {
 
 static void *stop(void *argument) {
     if (is(argument, "start_domain")) nvtxDomainRangeEnd(domain, range);
+    else if (is(argument, "start_domain_payload")) nvtxRangeEndPayload(domain, range, &payload, 1);
     else nvtxRangeEnd(range);
     return NULL;
 }
@@ -70,6 +75,9 @@ int main(int argc, char **argv) {
     nvtxDomainHandle_t other = nvtxDomainCreateA("other");
     nvtxRangeId_t all = nvtxRangeStartA("all");
     for (int step = 0; step < 3; ++step) {
+        /* One without a name around all, begun and ended with payloads. */
+        nvtxRangePushPayload(other, &payload, 1);
+        nvtxRangeId_t nameless = nvtxRangeStartPayload(other, &payload, 1);
         push(way);
         nvtxEventAttributes_t attributes = named();
         attributes.message.ascii = "of no interest";
@@ -77,10 +85,13 @@ int main(int argc, char **argv) {
         CHECK(cuMemsetD8Async(x, step, 4096, stream));
         if (!outside) CHECK(cuStreamSynchronize(stream));
         if (!strncmp(way, "start", 5)) elsewhere(stop, way);
+        else if (is(way, "domain_payload")) nvtxRangePopPayload(domain, &payload, 1);
         else if (!strncmp(way, "registered", 10) || !strncmp(way, "domain", 6)) nvtxDomainRangePop(domain);
         else nvtxRangePop();
         if (outside) CHECK(cuStreamSynchronize(stream));
         nvtxDomainRangePop(other);
+        nvtxRangeEndPayload(other, nameless, &payload, 1);
+        nvtxRangePopPayload(other, &payload, 1);
     }
     nvtxRangeEnd(all);
     return 0;

@@ -4,10 +4,11 @@
 //! functions. Each makes ops by way of [`crate::observe()`](crate::observe::observe) and knows no
 //! other: [`torch`] (PyTorch's caching allocator and stream pool), [`nccl`] (collectives),
 //! [`nvshmem`] (puts, gets, signals and collectives), [`mpi`] (messages), [`cufile`] (files),
-//! [`annotations`] and [`external`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_memory`]
-//! (NVTX's memory regions), [`host_threads`] (synchronisation of host threads), [`instrumented`]
-//! (host code that says itself what it touches), [`engines`] (ibverbs, UCX, NIXL). What MPI, cuFile
-//! and engines access is logged by `requests`. Driver functions are in `crate::intercept`.
+//! [`annotations`] and [`external`] (`streamsan.h`), [`nvtx`] (NVTX's ranges), [`nvtx_extensions`]
+//! (ranges that end with a payload), [`nvtx_memory`] (NVTX's memory regions), [`host_threads`]
+//! (synchronisation of host threads), [`instrumented`] (host code that says itself what it
+//! touches), [`engines`] (ibverbs, UCX, NIXL). What MPI, cuFile and engines access is logged by
+//! `requests`. Driver functions are in `crate::intercept`.
 
 // Exports of these would be found in test programs too.
 #[cfg(not(test))]
@@ -27,7 +28,9 @@ pub mod nccl;
 pub mod nvshmem;
 #[cfg(not(test))]
 pub mod nvtx;
-#[cfg_attr(test, expect(non_snake_case, reason = "NVTX's name"))]
+#[cfg(not(test))]
+pub mod nvtx_extensions;
+#[cfg(not(test))]
 pub mod nvtx_memory;
 mod requests;
 #[cfg(not(test))]

@@ -6,7 +6,7 @@
 //! ranges (push and pop, start and end), what they are called, and the names of streams are taken,
 //! and only once CUDA is in use: a program without CUDA is left alone. Nothing is forwarded:
 //! without an injection these functions do nothing but count, and the depth that they answer is
-//! counted here as well. Memory annotations are in [`super::nvtx_memory`].
+//! counted here as well. NVTX's extensions are in [`super::nvtx_extensions`].
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -84,7 +84,7 @@ fn domain(name: &CStr) -> *mut c_void {
 }
 
 /// The name of a domain; empty of the default one, and of what is none.
-fn name_of_domain(domain: *mut c_void) -> &'static [u8] {
+pub(super) fn name_of_domain(domain: *mut c_void) -> &'static [u8] {
     let place = domain.addr().checked_sub(1).and_then(|at| DOMAINS.get(at));
     place.and_then(OnceLock::get).map_or(&[], |name| name.to_bytes())
 }
@@ -119,7 +119,7 @@ unsafe fn name_in<'a>(attributes: *const Attributes) -> Cow<'a, [u8]> {
     }
 }
 
-fn push(name: impl FnOnce() -> Cow<'static, [u8]>, domain: &[u8]) -> c_int {
+pub(super) fn push(name: impl FnOnce() -> Cow<'static, [u8]>, domain: &[u8]) -> c_int {
     if lifecycle::is_running() {
         let name = name();
         let name = cut(&name);
@@ -128,7 +128,7 @@ fn push(name: impl FnOnce() -> Cow<'static, [u8]>, domain: &[u8]) -> c_int {
     deeper()
 }
 
-fn pop(domain: &[u8]) -> c_int {
+pub(super) fn pop(domain: &[u8]) -> c_int {
     if lifecycle::is_running() {
         say(&if domain.is_empty() { Op::RangePop {} } else { Op::DomainPop { domain: cut(domain) } });
     }
@@ -136,7 +136,7 @@ fn pop(domain: &[u8]) -> c_int {
 }
 
 /// Begins a range of the process. The answer is its number, which no other range has.
-fn start(name: impl FnOnce() -> Cow<'static, [u8]>, domain: &[u8]) -> u64 {
+pub(super) fn start(name: impl FnOnce() -> Cow<'static, [u8]>, domain: &[u8]) -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let range = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     if lifecycle::is_running() {
@@ -210,7 +210,7 @@ unsafe extern "C" fn domain_range_start_ex(domain: *mut c_void, attributes: *con
     start(|| unsafe { name_in(attributes) }, name_of_domain(domain))
 }
 
-extern "C" fn range_end(range: u64) {
+pub(super) extern "C" fn range_end(range: u64) {
     if lifecycle::is_running() {
         say(&Op::RangeEnd { range });
     }

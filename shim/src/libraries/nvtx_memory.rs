@@ -1,10 +1,9 @@
 //! NVTX's memory annotations (`nvToolsExtMem.h`): the regions that a program's own pool hands out,
 //! each with its stack, lifetime and name.
 //!
-//! Owns the injection into NVTX's extensions: the header-only library asks what
-//! `NVTX_INJECTION64_PATH` names for `InitializeInjectionNvtxExtension` and hands it the slots of
-//! its functions. Taken are registering, resizing, naming and ending of regions, and resetting and
-//! ending of heaps. Permissions are not: they say what may be touched, not when. Only virtual
+//! Owns the functions of NVTX's extension for memory ([`super::nvtx_extensions`] offers them).
+//! Taken are registering, resizing, naming and ending of regions, and resetting and ending of
+//! heaps. Permissions are not: they say what may be touched, not when. Only virtual
 //! addresses in heaps that are suballocators count: other heaps describe a layout, in which nothing
 //! is ever handed out.
 //!
@@ -12,7 +11,7 @@
 //! Layouts and numbers are those of the header with compatibility number 0x0102; a header with
 //! another one finds no tool, as without us.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_void};
 
 use trace::codec::Text;
 use trace::{FreeKind, Op, StreamId};
@@ -23,7 +22,7 @@ use crate::observe::{Cx, Phase, observe};
 use crate::runtime::lifecycle;
 
 /// The extension that is taken: its number and the version of its structures.
-const MEMORY: (u16, u16) = (1, 0x0102);
+pub(super) const MEMORY: (u16, u16) = (1, 0x0102);
 /// `NVTX_MEM_TYPE_VIRTUAL_ADDRESS`.
 const VIRTUAL: u32 = 1;
 /// `NVTX_MEM_HEAP_USAGE_TYPE_LAYOUT`.
@@ -283,41 +282,9 @@ unsafe extern "C" fn regions_name(_domain: *mut c_void, batch: *const NameBatch)
     });
 }
 
-/// `nvtxExtModuleSegment_t`.
-#[repr(C)]
-struct Segment {
-    id: usize,
-    slots: usize,
-    functions: *mut *const c_void,
-}
-
-/// `nvtxExtModuleInfo_t`.
-#[repr(C)]
-pub struct NvtxModule {
-    version: u16,
-    size: u16,
-    id: u16,
-    compat: u16,
-    segment_count: usize,
-    segments: *mut Segment,
-}
-
-/// Called by NVTX when a program uses one of its extensions for the first time. Answers 1 when it
-/// is taken.
-///
-/// # Safety
-/// Called by NVTX only, with the description of the extension.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const NvtxModule) -> c_int {
-    // SAFETY: as the caller promises.
-    let Some(module) = (unsafe { module.as_ref() }) else { return 0 };
-    let known = (module.id, module.compat) == MEMORY && usize::from(module.size) >= size_of::<NvtxModule>();
-    if !known || module.segment_count == 0 || module.segments.is_null() {
-        return 0;
-    }
-    // SAFETY: there is at least one segment.
-    let segment = unsafe { &*module.segments };
-    let ours: [*const c_void; 7] = [
+/// NVTX's functions for regions of memory, by their numbers.
+pub(super) fn functions() -> [*const c_void; 7] {
+    [
         heap_register as *const c_void,
         heap_unregister as *const c_void,
         heap_reset as *const c_void,
@@ -325,10 +292,5 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const NvtxMod
         regions_resize as *const c_void,
         regions_unregister as *const c_void,
         regions_name as *const c_void,
-    ];
-    for (index, function) in ours.into_iter().enumerate().take(segment.slots) {
-        // SAFETY: there are `slots` places that may be written now.
-        unsafe { *segment.functions.add(index) = function };
-    }
-    1
+    ]
 }

@@ -68,7 +68,10 @@ fn a_wait_in_a_range_of_nvtx_is_told_and_one_behind_it_is_not() {
     let program =
         build::c_program("nvtx_ranges.c", &[&include, "-L", &driver.to_string_lossy(), "-lcuda", "-ldl", "-lpthread"]);
     let plain = ["ascii", "wide", "attributes", "start", "start_wide", "start_attributes"];
+    // (NCCL's ranges end with a payload.)
+    let with_payload = ["domain_payload", "start_domain_payload"];
     let in_domains = ["registered", "registered_wide", "domain", "domain_wide", "start_domain"];
+    let in_domains = in_domains.into_iter().chain(with_payload);
     let all = plain.map(|way| (way, "step")).into_iter().chain(in_domains.map(|way| (way, "step@of the test")));
     for (way, shown) in all {
         let run = |words: &[&str]| end(streamsan(["run", "--forbid", "sync=^step$", "--"]).arg(&program).args(words));
