@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use trace::ring::RingError;
 
@@ -113,6 +114,14 @@ impl Backlog {
         }
     }
 
+    /// Waits so long before the next piece is taken, unless the last one is here, or a quarter of the
+    /// room is used.
+    pub(crate) fn stand_back(&self, pause: Duration) {
+        let waits = |state: &mut State| state.ended.is_none() && !state.closed && state.bytes <= self.most / 4;
+        let waited = self.changed.wait_timeout_while(self.lock(), pause, waits);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Nothing is taken any more: whoever fills the queue need not go on.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -190,7 +199,7 @@ impl Drop for Filler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::time::Instant;
 
     fn record(number: u32) -> Vec<u8> {
         number.to_le_bytes().repeat(1 + number as usize % 50)
@@ -257,6 +266,30 @@ mod tests {
             let piece = backlog.take(Piece::default()).expect("a piece");
             assert!(piece.records().eq([&large[..]]));
         });
+    }
+
+    #[test]
+    fn standing_back_ends_with_the_program_and_where_room_runs_out() {
+        const LONG: Duration = Duration::from_secs(600);
+        let (began, moment) = (Instant::now(), Duration::from_millis(5));
+        let backlog = Backlog::bounded(4 * PIECE);
+        let mut filler = backlog.filler();
+        backlog.stand_back(moment);
+        assert!(began.elapsed() >= moment);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| backlog.stand_back(LONG));
+            filler.put(&vec![7; PIECE + 1]);
+            assert!(filler.round(1));
+            waiting.join().expect("it ends");
+        });
+        let backlog = Backlog::bounded(4 * PIECE);
+        let filler = backlog.filler();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| backlog.stand_back(LONG));
+            drop(filler);
+            waiting.join().expect("it ends");
+        });
+        assert!(began.elapsed() < LONG);
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! Tells the program that its analyzer lives, and the moment that it does not.
 //!
-//! Owns the thread that does so for one ring: it increments the heartbeat, even while the reading
+//! Owns the thread that does so for one ring, and looks with each beat at what the program takes of
+//! the cores ([`crate::contention`]): it increments the heartbeat, even while the reading
 //! thread is busy (symbolisation takes its time), and it is the owner of a robust futex in the
 //! header. When this process is killed, the kernel marks that word (`FUTEX_OWNER_DIED`,
 //! get_robust_list(2)), and the program can say at its end that nobody has checked it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trace::ring::{Ring, owner};
+
+use crate::contention::Load;
 
 /// Pause between two beats.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -21,14 +24,17 @@ pub(crate) struct Heart {
 }
 
 impl Heart {
-    /// Begins to beat.
-    pub(crate) fn beat(ring: &Arc<Ring>) -> Self {
+    /// Begins to beat, and to look at the load, if there is one to look at.
+    pub(crate) fn beat(ring: &Arc<Ring>, mut load: Option<Load>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (ring, stopped) = (Arc::clone(ring), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
             owned(&ring.header().owner, || {
                 while !stopped.load(Ordering::Relaxed) {
                     ring.header().heartbeat.fetch_add(1, Ordering::Relaxed);
+                    if let Some(load) = &mut load {
+                        load.look(Instant::now());
+                    }
                     std::thread::sleep(PAUSE);
                 }
             });

@@ -4,10 +4,10 @@
 //! at its end. Does not interpret records: the analysis does.
 //!
 //! The files in the order of use: `live` reads the ring of a live process into a `backlog`, `heart`
-//! tells the process that somebody does, and `process_watch` says when the process has ended;
-//! `attach` does the same for a process that the shim attached under plain `LD_PRELOAD`; `trailer`
-//! adds symbols and code at the end of a recording. `recorded` reads trace files, through
-//! `prefetch` and with `progress` on a terminal.
+//! tells the process that somebody does, `contention` says whether the analysis takes cores from
+//! it, and `process_watch` when it has ended; `attach` does the same for a process that the shim
+//! attached under plain `LD_PRELOAD`; `trailer` adds symbols and code at the end of a recording.
+//! `recorded` reads trace files, through `prefetch` and with `progress` on a terminal.
 //!
 //! `segments` is what is recorded into, and finds the files of a recording for `recorded`.
 //!
@@ -24,6 +24,7 @@ pub const STACK: usize = 512 << 20;
 
 pub mod attach;
 mod backlog;
+mod contention;
 mod heart;
 pub mod live;
 pub mod prefetch;

@@ -12,6 +12,7 @@ use trace::ring::{Consumer, Ring};
 use trace::{NoteKind, Op, Origin};
 
 use crate::backlog::{Backlog, Piece};
+use crate::contention::{Load, Turns};
 use crate::heart::Heart;
 use crate::process_watch::ProcessWatch;
 use crate::segments::store::TraceStore;
@@ -57,6 +58,8 @@ pub struct Sink {
     pub early: Option<Arc<Early>>,
     /// Hears of findings as they come.
     pub fresh: Option<Arc<Fresh>>,
+    /// The analysis pauses while the program has work for nearly all cores. (A simulated GPU has.)
+    pub gives_way: bool,
 }
 
 /// Who hears of findings and broken rules as they come.
@@ -104,7 +107,8 @@ pub fn follow(
     finished: impl FnOnce(Option<Outcome>) -> Judged,
 ) {
     let beat = Arc::new(beat);
-    let heart = Heart::beat(&beat);
+    let load = sink.gives_way.then(|| watch.processors()).flatten().map(Load::of);
+    let heart = Heart::beat(&beat, load);
     let images = SharedImages::default();
     let mut analysis = sink.analysis.map(|options| super::recorded::analysis(options, &images));
     if let (Some(analysis), Some(member)) = (&mut analysis, member) {
@@ -122,7 +126,7 @@ pub fn follow(
         let empty = move || empty_ring(consumer, backlog, scout, watch, stop);
         let reader = std::thread::Builder::new().name("ring".into()).spawn_scoped(scope, empty);
         let recorder = sink.recorder.as_ref();
-        let mut piece = Piece::default();
+        let (mut piece, mut turns) = (Piece::default(), Turns::begin());
         while reader.is_ok() {
             piece = match backlog.take(piece) {
                 Ok(piece) => piece,
@@ -133,6 +137,7 @@ pub fn follow(
                     break;
                 }
             };
+            turns.rested();
             for bytes in piece.records() {
                 if let Some(recorder) = recorder.filter(|_| !write_error) {
                     let mut store = lock(recorder);
@@ -153,6 +158,9 @@ pub fn follow(
                     while let Some((class, settled)) = analysis.settled() {
                         beat.header().settled.set(class, settled);
                     }
+                }
+                if let Some(pause) = turns.pause() {
+                    backlog.stand_back(pause);
                 }
             }
             if let Some(analysis) = &mut analysis {

@@ -1,9 +1,10 @@
 //! Whether a process is still alive, without being its parent and without a descriptor inside it.
 //!
-//! Owns that question only.
+//! Owns that question, and what the process takes of the processors.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// A process that is watched.
 pub struct ProcessWatch {
@@ -40,6 +41,48 @@ impl ProcessWatch {
             }
         }
     }
+
+    /// What the process takes of the processors. `None`: the system does not say.
+    pub(crate) fn processors(&self) -> Option<Processors> {
+        let mut clock = 0;
+        // SAFETY: the result is writable.
+        let failed = self.pid <= 0 || unsafe { libc::clock_getcpuclockid(self.pid, &raw mut clock) } != 0;
+        (!failed).then_some(Processors { pid: self.pid, clock })
+    }
+}
+
+/// What a process takes of the processors.
+#[derive(Clone, Copy)]
+pub(crate) struct Processors {
+    pid: i32,
+    clock: libc::clockid_t,
+}
+
+impl Processors {
+    /// Those of the analyzer.
+    pub(crate) fn of_this_process() -> Self {
+        Self { pid: std::process::id() as i32, clock: libc::CLOCK_PROCESS_CPUTIME_ID }
+    }
+
+    /// The time that all threads of the process have used. `None`: it is gone.
+    pub(crate) fn time(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the result is writable.
+        let failed = unsafe { libc::clock_gettime(self.clock, &raw mut time) } != 0;
+        (!failed).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+
+    /// Whether at least so many of its threads run now, or wait for a processor (proc(5)). Takes
+    /// some microseconds for each of its threads.
+    pub(crate) fn wants(self, threads: usize) -> bool {
+        let Ok(all) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
+        let runs = |thread: &std::fs::DirEntry| {
+            let text = std::fs::read_to_string(thread.path().join("stat"));
+            // The name between parentheses may hold any character.
+            text.is_ok_and(|text| text.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" R")))
+        };
+        threads == 0 || all.flatten().filter(runs).nth(threads - 1).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -61,5 +104,22 @@ mod tests {
         }
         assert!(watch.has_ended());
         child.wait().expect("wait");
+        assert_eq!(watch.processors().and_then(Processors::time), None);
+    }
+
+    #[test]
+    fn processors_are_those_of_the_process() {
+        let own = ProcessWatch::new(std::process::id() as i32).processors().expect("the system says");
+        let before = own.time().expect("the process lives");
+        assert!(std::iter::repeat_with(|| own.time()).any(|now| now > Some(before)));
+        // This thread runs, and there are not a million of them.
+        assert!(own.wants(0) && own.wants(1) && !own.wants(1 << 20));
+        let sleeps = std::process::Command::new("sleep").arg("60").spawn();
+        let mut child = sleeps.expect("spawn");
+        let other = ProcessWatch::new(child.id() as i32).processors().expect("the system says");
+        assert!(std::iter::repeat_with(|| other.wants(1)).any(|wants| !wants));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        assert!(!other.wants(1));
     }
 }

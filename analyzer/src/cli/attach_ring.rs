@@ -51,6 +51,7 @@ pub(crate) fn main(args: &AttachRingArgs, environment: &[u8]) -> Ending {
         across: None,
         early,
         fresh: None,
+        gives_way: !options.sim,
     };
     let ending = attach::attach_ring(args.fd, args.pid, &sink, |outcome| {
         let (report, printed) = report(outcome.into_iter().collect(), &gate, &options, Outside::default());

@@ -134,6 +134,7 @@ fn run(program: &[OsString], environment: &[u8], mut options: Options, purpose: 
         recorder: recorder.clone(),
         across: compared,
         early: analyse.then(|| early(options, &gate)),
+        gives_way: !options.sim,
     };
     let mut server = Server::open(&sink).map_err(|error| {
         failed(&format!(

@@ -377,7 +377,7 @@ mod tests {
 
     /// A server with one process that the thread reads.
     fn after(reader: impl FnOnce() + Send + 'static) -> Vec<String> {
-        let sink = Sink { across: None, analysis: None, recorder: None, early: None, fresh: None };
+        let sink = Sink { across: None, analysis: None, recorder: None, early: None, fresh: None, gives_way: false };
         let mut server = Server::open(&sink).expect("a server");
         let pid = std::process::id() as i32;
         let thread = std::thread::spawn(reader);

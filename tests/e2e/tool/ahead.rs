@@ -1,10 +1,11 @@
 //! Threads that analyse kernels and launches before their turn change nothing: neither what is
-//! found, nor what is kept for later runs, whether there are none of them, one or eight.
+//! found, nor what is kept for later runs, whether there are none of them, one or eight. An analysis
+//! that is held back for a program that uses all cores loses nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tests::{build, run};
+use tests::{build, fake, run};
 
 /// The entries of a cache's folder. (What was being written when the process ended is none.)
 fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -54,5 +55,15 @@ fn nothing_that_is_found_or_kept_depends_on_who_was_faster() {
             let ended = run::end(command.env_remove("LD_LIBRARY_PATH"));
             assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "done\n"), "{}", ended.err);
         }
+    }
+}
+
+#[test]
+fn a_program_that_uses_all_cores_is_analysed_to_its_end() {
+    let program = build::c_program("all_cores.c", &["-L", &fake::folder().to_string_lossy(), "-lcuda", "-lpthread"]);
+    for (word, code, found) in [("racy", 66, "1 finding (1 certain"), ("fixed", 0, "0 findings")] {
+        let ended = run::end(run::streamsan(["run", "--"]).arg(&program).arg(word));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(code), "done\n"), "{word}: {}", ended.err);
+        assert!(ended.err.contains(found) && ended.err.contains("20000 copies and fills"), "{word}: {}", ended.err);
     }
 }

@@ -135,17 +135,22 @@ impl Crew {
                 }
             };
             drop(queue);
-            while starved_within(RETREAT) {
+            while must_stop() {
                 std::thread::sleep(RETREAT / 10);
             }
             let watched = Watched::own();
             // A kernel whose analysis panics is the pass's to judge. It is left alone here.
-            if catch_unwind(AssertUnwindSafe(|| kernel.work(|| !starved_within(RETREAT)))).unwrap_or(false) {
+            if catch_unwind(AssertUnwindSafe(|| kernel.work(|| !must_stop()))).unwrap_or(false) {
                 self.put(kernel);
             }
             let _ = watched.is_starved();
         }
     }
+}
+
+/// Whether the cores belong to others now.
+fn must_stop() -> bool {
+    starved_within(RETREAT) || background::is_held_back()
 }
 
 /// What sees the records of one process before the pass does.
