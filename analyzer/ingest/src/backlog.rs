@@ -114,8 +114,8 @@ impl Backlog {
         }
     }
 
-    /// Waits so long before the next piece is taken, unless the last one is here, or a quarter of the
-    /// room is used.
+    /// Waits so long before the next piece is taken, unless the last one is here, or a quarter of
+    /// the room is used.
     pub(crate) fn stand_back(&self, pause: Duration) {
         let waits = |state: &mut State| state.ended.is_none() && !state.closed && state.bytes <= self.most / 4;
         let waited = self.changed.wait_timeout_while(self.lock(), pause, waits);

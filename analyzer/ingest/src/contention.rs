@@ -1,11 +1,11 @@
 //! Whether the analysis takes cores from the program.
 //!
-//! Owns that question, and how long the pass pauses for it. The threads of a parallel region wait for
-//! the slowest of them, so a program whose regions use every core waits a time slice of the system
-//! for the thread that shares its core with the analyzer. On an H200 with 16 cores, while kernels
-//! were new to the analyzer, each step of 0.5 ms with a parallel region of OpenMP took 8.0 ms
-//! (2026-11-30), at each priority of the analyzer. So the threads that work ahead stop while the
-//! program has work for nearly all cores, and the pass works a part of the time, as long as the
+//! Owns that question, and how long the pass pauses for it. The threads of a parallel region wait
+//! for the slowest of them, so a program whose regions use every core waits a time slice of the
+//! system for the thread that shares its core with the analyzer. On an H200 with 16 cores, while
+//! kernels were new to the analyzer, each step of 0.5 ms with a parallel region of OpenMP took
+//! 8.0 ms (2026-11-30), at each priority of the analyzer. So the threads that work ahead stop while
+//! the program has work for nearly all cores, and the pass works a part of the time, as long as the
 //! records have room. They do not for what other processes use: the analysis would only end later.
 //!
 //! How much the program uses does not tell: threads that wait for the slowest one may sleep. How

@@ -1,7 +1,7 @@
 //! Threads that work only where a core is idle.
 //!
-//! Owns how many there may be, their priority, and whether they are held back for the program that is
-//! observed. Does not know what they do.
+//! Owns how many there may be, their priority, and whether they are held back for the program that
+//! is observed. Does not know what they do.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
