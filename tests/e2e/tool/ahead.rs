@@ -1,6 +1,6 @@
 //! Threads that analyse kernels and launches before their turn change nothing: neither what is
-//! found, nor what is kept for later runs, whether there are none of them, one or eight. An analysis
-//! that is held back for a program that uses all cores loses nothing.
+//! found, nor what is kept for later runs, whether there are none of them, one or eight. An
+//! analysis that is held back for a program that uses all cores loses nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
