@@ -341,8 +341,8 @@ mod tests {
     fn half_precision_is_left_out_of_cudas_libraries_where_nobody_mentions_it() {
         let [groups, half] =
             ["cooperative_groups", "cuda_fp16"].map(|name| format!("#include <{name}.h>").into_bytes());
-        assert_eq!(standard(&[half.clone()]), ["-std=c++14"]);
-        assert_eq!(standard(&[groups.clone()]), ["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"]);
+        assert_eq!(standard(std::slice::from_ref(&half)), ["-std=c++14"]);
+        assert_eq!(standard(std::slice::from_ref(&groups)), ["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"]);
         // It may be another file that mentions it.
         assert_eq!(standard(&[groups, half]), ["-std=c++17"]);
     }
