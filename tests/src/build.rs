@@ -83,8 +83,8 @@ fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
 /// includes bring less of the system's. (Measured with a program of 40 lines: 0.59 s, 0.91 s.)
 ///
 /// CUDA's own libraries of C++ want the newer one, and take four seconds more; a fifth less without
-/// their support of half precision, where the program has none either. (A kernel with locks: 10.8 s,
-/// 8.5 s. One with cooperative groups: 5.5 s, 4.7 s.)
+/// their support of half precision, where the program has none either. (A kernel with locks: 10.8
+/// s, 8.5 s. One with cooperative groups: 5.5 s, 4.7 s.)
 fn standard(texts: &[Vec<u8>]) -> &'static [&'static str] {
     const LIBRARIES: [&str; 4] = ["<cub/", "<thrust/", "<cuda/", "<cooperative_groups"];
     // The headers of these types.

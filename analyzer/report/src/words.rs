@@ -57,9 +57,9 @@ words! {
         UninitializedRead = "uninitialized-read",
     }
 
-    /// What a side of a finding is: work on the device, a call that ends or discards memory, a value
-    /// that a stream writes or waits for, a library that sends and receives for the host, or the
-    /// host.
+    /// What a side of a finding is: work on the device, a call that ends or discards memory, a
+    /// value that a stream writes or waits for, a library that sends and receives for the host, or
+    /// the host.
     Actor {
         Kernel = "kernel",
         Copy = "copy",
