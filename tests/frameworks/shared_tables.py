@@ -1,8 +1,8 @@
 """What serving and training share between streams: a cache of keys and values, its pages, a table of
 embeddings, the workspace of a convolution.
 
-`shared_tables.py CASE race` leaves one wait out, `shared_tables.py CASE wait` has all. Each pair is
-as a program makes it: both sides are right by themselves.
+`shared_tables.py race CASE...` leaves one wait of each case out, `shared_tables.py wait CASE...` has
+all. Each pair is as a program makes it: both sides are right by themselves.
 """
 
 import sys
@@ -23,7 +23,7 @@ def cache(wait):
 
     def append(step):
         # The oldest token goes: a window that slides.
-        keys[:, :, step].copy_(fresh[:, :, step])
+        keys[:, :, step].copy_(fresh[:, :, step])  # races
         values[:, :, step].copy_(fresh[:, :, step])
 
     def attend(step):
@@ -41,7 +41,7 @@ def pages(wait):
     free = torch.tensor([3], device="cuda")
 
     def append(step):
-        blocks.index_copy_(0, free, fresh.unsqueeze(0))
+        blocks.index_copy_(0, free, fresh.unsqueeze(0))  # races
 
     def attend(step):
         tokens = blocks.index_select(0, table).view(-1, 32)
@@ -58,7 +58,7 @@ def embedding(wait):
     batch = torch.arange(0, 20, device="cuda")
 
     def update(step):
-        table.index_add_(0, rows, step_of)
+        table.index_add_(0, rows, step_of)  # races
 
     def look_up(step):
         functional.embedding(batch, table)
@@ -75,7 +75,7 @@ def workspace(wait):
     def convolve(which):
         def run(step):
             unfolded = functional.unfold(images[which][step : step + 1], 3)
-            columns.copy_(unfolded[0])
+            columns.copy_(unfolded[0])  # races
             torch.relu(columns)
 
         return run
@@ -104,5 +104,7 @@ def alternate(first, second, wait):
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    {"cache": cache, "pages": pages, "embedding": embedding, "workspace": workspace}[sys.argv[1]](sys.argv[2] == "wait")
+    cases = {"cache": cache, "pages": pages, "embedding": embedding, "workspace": workspace}
+    for name in sys.argv[2:]:
+        cases[name](sys.argv[1] == "wait")
     print("done")

@@ -1,4 +1,4 @@
-"""PyTorch's symmetric memory on two devices, a process each: buffers of peers, barriers and all-reduces. Argument: a mistake to make, or none.
+"""PyTorch's symmetric memory on two devices, a process each: buffers of peers, barriers and all-reduces. Arguments: mistakes to make, or none.
 
 `early`: a rank reads the other's buffer before the barrier behind the
 fill. `reused`: a rank fills its buffer again before the barrier behind the reads. `reduced`: behind
@@ -12,7 +12,7 @@ import torch.distributed._symmetric_memory as symm
 import torch.multiprocessing as mp
 
 N = 1 << 12
-MISTAKE = sys.argv[1] if len(sys.argv) > 1 else ""
+MISTAKES = sys.argv[1:]
 
 
 def ranks(rank):
@@ -28,27 +28,27 @@ def ranks(rank):
     dist.barrier()
     for step in range(3):
         mine.fill_(step + rank)  # writes
-        if MISTAKE == "early":
-            out.copy_(theirs)  # reads too early
+        if "early" in MISTAKES:
+            out.copy_(theirs)  # races: reads too early
         handle.barrier(channel=0)
         out.copy_(theirs)  # reads
-        if MISTAKE == "reused":
-            mine.fill_(-1)  # writes too early
+        if "reused" in MISTAKES:
+            mine.fill_(-1)  # races: writes too early
         handle.barrier(channel=1)
-        assert MISTAKE or out[N - 1].item() == step + 1 - rank
-    for step in range(2 if MISTAKE in ("", "reduced") else 0):
+        assert MISTAKES or out[N - 1].item() == step + 1 - rank
+    for step in range(2 if not MISTAKES or "reduced" in MISTAKES else 0):
         mine.fill_(step + rank)
         reduced = torch.ops.symm_mem.one_shot_all_reduce(mine, "sum", group)
         torch.ops.symm_mem.two_shot_all_reduce_(mine, "sum", group)
-        assert MISTAKE or reduced[N - 1].item() == 2 * step + 1
+        assert MISTAKES or reduced[N - 1].item() == 2 * step + 1
         handle.barrier(channel=1)
-        if MISTAKE and rank == 0:
-            mine.copy_(theirs)  # writes what the other one reads
+        if MISTAKES and rank == 0:
+            mine.copy_(theirs)  # races: writes what the other one reads
         else:
             out.copy_(theirs)
         handle.barrier(channel=0)
-        assert MISTAKE or out[N - 1].item() == 2 * step + 1
-    if MISTAKE:
+        assert MISTAKES or out[N - 1].item() == 2 * step + 1
+    if MISTAKES:
         torch.cuda.synchronize()
     else:
         mine.fill_(2 + rank)

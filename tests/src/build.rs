@@ -81,16 +81,29 @@ fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
 /// The standard of C++ that a program of these sources is compiled for. With C++14 CUDA's compiler
 /// is done in two thirds of the time that its own choice, C++17, takes: the headers that it always
 /// includes bring less of the system's. (Measured with a program of 40 lines: 0.59 s, 0.91 s.)
-fn standard<'a>(mut sources: impl Iterator<Item = &'a [u8]>) -> &'static str {
-    // CUDA's own libraries of C++ want the newer one.
-    const WANT_17: [&[u8]; 4] = [b"<cub/", b"<thrust/", b"<cuda/", b"<cooperative_groups"];
-    let wants = |text: &[u8]| WANT_17.iter().any(|name| text.windows(name.len()).any(|at| at == *name));
-    if sources.any(wants) { "-std=c++17" } else { "-std=c++14" }
+///
+/// CUDA's own libraries of C++ want the newer one, and take four seconds more; a fifth less without
+/// their support of half precision, where the program has none either. (A kernel with locks: 10.8
+/// s, 8.5 s. One with cooperative groups: 5.5 s, 4.7 s.)
+fn standard(texts: &[Vec<u8>]) -> &'static [&'static str] {
+    const LIBRARIES: [&str; 4] = ["<cub/", "<thrust/", "<cuda/", "<cooperative_groups"];
+    // The headers of these types.
+    const HALF: [&str; 2] = ["fp16", "bf16"];
+    let mention = |names: &[&str]| {
+        let mentions =
+            |text: &Vec<u8>| names.iter().any(|name| text.windows(name.len()).any(|at| at == name.as_bytes()));
+        texts.iter().any(mentions)
+    };
+    match (mention(&LIBRARIES), mention(&HALF)) {
+        (false, _) => &["-std=c++14"],
+        (true, false) => &["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"],
+        (true, true) => &["-std=c++17"],
+    }
 }
 
 /// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
 /// `inputs` are what it depends on (CUDA's: beside what these include). CUDA's compiler is told a
-/// standard of C++ where the arguments name none; in a script, `{std}` stands for it.
+/// standard of C++ where the arguments name none; in a script, `{std}` stands for these options.
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
     let is_nvcc = compiler.ends_with("nvcc");
@@ -107,11 +120,11 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
     texts.hash(&mut hash);
     let mut args = args.to_vec();
     if is_cuda {
-        let standard = standard(texts.iter().map(Vec::as_slice));
+        let standard = standard(&texts);
         if is_nvcc && !args.iter().any(|arg| arg.starts_with("-std=")) {
-            args.push(standard.to_owned());
+            args.extend(standard.iter().map(|option| (*option).to_owned()));
         }
-        args.iter_mut().for_each(|arg| *arg = arg.replace("{std}", standard));
+        args.iter_mut().for_each(|arg| *arg = arg.replace("{std}", &standard.join(" ")));
     }
     (name, compiler, &args).hash(&mut hash);
     let folder = if is_cuda { compiled() } else { cache() }.join(format!("{:016x}", hash.finish()));
@@ -323,6 +336,16 @@ pub fn asked_inline() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_precision_is_left_out_of_cudas_libraries_where_nobody_mentions_it() {
+        let [groups, half] =
+            ["cooperative_groups", "cuda_fp16"].map(|name| format!("#include <{name}.h>").into_bytes());
+        assert_eq!(standard(std::slice::from_ref(&half)), ["-std=c++14"]);
+        assert_eq!(standard(std::slice::from_ref(&groups)), ["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"]);
+        // It may be another file that mentions it.
+        assert_eq!(standard(&[groups, half]), ["-std=c++17"]);
+    }
 
     #[test]
     fn a_toolkit_that_was_installed_again_is_the_same_and_another_version_is_not() {

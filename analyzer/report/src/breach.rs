@@ -3,9 +3,10 @@
 //! Owns the data, and the merging of those of several processes and programs. It is no race, so it
 //! has one side only. `rules::elaborate` makes it.
 
-use crate::finding::{GateStatus, Side};
+use crate::finding::Side;
 use crate::fingerprint::{Identity, text_of};
 use crate::gate::forbidden::RuleKind;
+use crate::judgement::GateStatus;
 use crate::model::Sightings;
 use detect::confidence::Confidence;
 use serde::{Deserialize, Serialize};

@@ -88,6 +88,11 @@ fn written(frame: &Frame) -> Option<String> {
     Some(frame.line.map_or_else(|| base.to_string(), |line| format!("{base}:{line}")))
 }
 
+/// Whether PyTorch's caching allocator asked CUDA for more memory.
+pub(crate) fn is_segment(stack: &[Frame]) -> bool {
+    stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,9 @@
 //! others.
 
 use crate::call_site::{site, site_frame};
-use crate::finding::{Actor, Finding, MendingLines};
+use crate::finding::{Finding, MendingLines};
 use crate::fingerprint::of_cause;
-use crate::words::{CauseKind, FindingKind};
+use crate::words::{Actor, CauseKind, FindingKind};
 use serde::{Deserialize, Serialize};
 use symbols::frame::Frame;
 

@@ -3,11 +3,11 @@
 //! Owns the naming of things. Runs for findings only, so it may be slow. What would mend a finding
 //! is [`super::mend`]. Does not print.
 
-use crate::call_site::{self, place, site, site_frame};
+use crate::call_site::{self, is_segment, place, site, site_frame};
 use crate::doubt::{Measuring, parameter};
 use crate::fingerprint::identity;
-use crate::model::{Actor, AllocationInfo, Finding, Inside, Side, StreamName, titled};
-use crate::words::{Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
+use crate::model::{AllocationInfo, Finding, Inside, Side, StreamName, titled};
+use crate::words::{Actor, Established, FindingKind, LaneKind, MemoryWord, counted, memory_kind, verb};
 use detect::findings::RawFinding;
 use detect::launch_memory::evaluator::LaunchEvaluator;
 use detect::memory::{Access, AccessKind, Allocation, Cause, Missed, Precision, Region, Site, TensorMaps};
@@ -171,7 +171,7 @@ impl Elaborator<'_> {
             _ => (call, String::new()),
         };
         let mut side = Side {
-            actor: actor(s.cause),
+            actor: Actor::of(s.cause),
             verb: verb(s.cause, access.kind),
             does_both: false,
             arguments: Vec::new(),
@@ -494,23 +494,4 @@ pub fn called(stack: &[Frame], driver: &str) -> String {
     let (base, version) = name.rsplit_once("_v").unwrap_or((name, ""));
     let is_version = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
     if is_version { base.to_string() } else { name.to_string() }
-}
-
-fn actor(cause: Cause) -> Actor {
-    match cause {
-        Cause::Copy => Actor::Copy,
-        Cause::Set => Actor::Set,
-        Cause::Kernel => Actor::Kernel,
-        Cause::Alloc => Actor::Alloc,
-        Cause::Free => Actor::Free,
-        Cause::Value => Actor::Value,
-        Cause::Discard => Actor::Discard,
-        Cause::Message => Actor::Message,
-        Cause::Host | Cause::HostBetween => Actor::Host,
-    }
-}
-
-/// Whether PyTorch's caching allocator asked CUDA for more memory.
-fn is_segment(stack: &[Frame]) -> bool {
-    stack.iter().any(|f| f.module.as_deref().is_some_and(|module| module.ends_with("/libc10_cuda.so")))
 }

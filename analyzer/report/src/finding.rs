@@ -4,9 +4,12 @@
 
 use crate::doubt::Doubt;
 use crate::fingerprint::Identity;
+use crate::judgement::GateStatus;
 use crate::model::Sightings;
 use crate::neighbourhood::Scene;
-use crate::words::{Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, LaneKind, MemoryWord, Verb};
+use crate::words::{
+    Actor, Api, Established, FindingKind, KernelCode, KernelGrade, KernelScope, LaneKind, MemoryWord, Verb,
+};
 use detect::confidence::{Confidence, Weakness};
 use detect::memory::Precision;
 use detect::race::Hazard;
@@ -16,46 +19,6 @@ use symbols::frame::Frame;
 
 /// What a report says of a copy that may not be over when it returns, behind the function's name.
 pub(crate) const STAGED: &str = "from pageable memory has read its source when it returns";
-
-/// The kind of a side of a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Actor {
-    /// A kernel.
-    Kernel,
-    /// A copy.
-    Copy,
-    /// A fill.
-    Set,
-    /// An allocation in stream order.
-    Alloc,
-    /// A free.
-    Free,
-    /// A value written or waited for by a stream.
-    Value,
-    /// The contents were discarded.
-    Discard,
-    /// A library that sends and receives for the host.
-    Message,
-    /// The host.
-    Host,
-}
-
-impl Actor {
-    /// The name that JSON uses.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Copy => "copy",
-            Self::Set => "set",
-            Self::Alloc => "alloc",
-            Self::Free => "free",
-            Self::Value => "value",
-            Self::Discard => "discard",
-            Self::Message => "message",
-            Self::Host => "host",
-        }
-    }
-}
 
 /// The names of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -339,18 +302,6 @@ impl SharedArray {
 
 /// What dynamic shared memory is called.
 pub(crate) const DYNAMIC: &str = "dynamic shared memory";
-
-/// The gate's decision on a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum GateStatus {
-    /// A new finding.
-    #[default]
-    New,
-    /// The baseline has it.
-    Known,
-    /// A suppression covers it: its index in the judgement's list.
-    Suppressed(usize),
-}
 
 /// A race after de-duplication.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,6 +1,21 @@
 //! What the gate has left out and set aside, as reports print it.
 //!
-//! Owns the counts. [`crate::gate`] applies filters, suppressions and baselines.
+//! Owns the counts, and what it says of one finding. [`crate::gate`] applies filters, suppressions
+//! and baselines.
+
+use serde::{Deserialize, Serialize};
+
+/// The gate's decision on a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum GateStatus {
+    /// A new finding.
+    #[default]
+    New,
+    /// The baseline has it.
+    Known,
+    /// A suppression covers it: its index in the judgement's list.
+    Suppressed(usize),
+}
 
 /// A filter, and how many findings it has left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

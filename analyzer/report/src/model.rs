@@ -8,10 +8,11 @@ pub use crate::breach::Breach;
 pub use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 pub use crate::fault::{Fault, FaultSite, Running, UnjoinedStream};
 pub use crate::finding::{
-    Actor, AllocationInfo, Finding, GateStatus, InKernel, Inside, MendingLines, SharedArray, Side, StaleMemory,
-    StreamName, Synchronisation, ThreadPlace, titled,
+    AllocationInfo, Finding, InKernel, Inside, MendingLines, SharedArray, Side, StaleMemory, StreamName,
+    Synchronisation, ThreadPlace, titled,
 };
-pub use crate::judgement::{AppliedFilter, AppliedSuppression, Judgement};
+pub use crate::judgement::{AppliedFilter, AppliedSuppression, GateStatus, Judgement};
+pub use crate::words::Actor;
 
 use crate::breach;
 use crate::escape::Harmless;

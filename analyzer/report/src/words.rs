@@ -57,6 +57,21 @@ words! {
         UninitializedRead = "uninitialized-read",
     }
 
+    /// What a side of a finding is: work on the device, a call that ends or discards memory, a
+    /// value that a stream writes or waits for, a library that sends and receives for the host, or
+    /// the host.
+    Actor {
+        Kernel = "kernel",
+        Copy = "copy",
+        Set = "set",
+        Alloc = "alloc",
+        Free = "free",
+        Value = "value",
+        Discard = "discard",
+        Message = "message",
+        Host = "host",
+    }
+
     /// How the bytes of a finding are known: from arguments of calls, without a kernel; predicted
     /// from the code of some kernel; or measured for all kernels involved.
     Established {
@@ -194,6 +209,23 @@ words! {
     }
 }
 
+impl Actor {
+    /// What work of a cause is.
+    pub(crate) fn of(cause: Cause) -> Self {
+        match cause {
+            Cause::Copy => Self::Copy,
+            Cause::Set => Self::Set,
+            Cause::Kernel => Self::Kernel,
+            Cause::Alloc => Self::Alloc,
+            Cause::Free => Self::Free,
+            Cause::Value => Self::Value,
+            Cause::Discard => Self::Discard,
+            Cause::Message => Self::Message,
+            Cause::Host | Cause::HostBetween => Self::Host,
+        }
+    }
+}
+
 impl Api {
     /// Whether it is one of CUDA's own, in C.
     pub(crate) fn is_cuda(self) -> bool {
@@ -286,6 +318,7 @@ mod tests {
             ($($name:ident),+) => { $(survives(&$name::ALL.iter().map(|word| (*word, word.name())).collect::<Vec<_>>());)+ };
         }
         all!(
+            Actor,
             FindingKind,
             Established,
             KernelGrade,

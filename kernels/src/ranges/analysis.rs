@@ -2,11 +2,10 @@
 //!
 //! Owns [`Analysis`], which is what a [`crate::Summary`] keeps of the code: the value graph, the
 //! control flow, and where each address comes from. For a launch it asks [`Eval`] for the bytes of
-//! each access, has `access_groups` join them, and puts the values of parameter words into the
-//! bases. It does not know how a value is found (`eval`) or kept
-//! (`memo`).
+//! each access, has `access_groups` join them, and `resolution` put the launch's numbers into the
+//! bases. It does not know how a value is found (`eval`) or kept (`memo`).
 
-use crate::effects::{Base, Early, Extent, Gap, KernelAccess, LaunchArgs, Lock, Param, SymbolRef, Tiles};
+use crate::effects::{Extent, Gap, KernelAccess, LaunchArgs, Param, Tiles};
 use crate::ir::cfg::Cfg;
 use crate::ir::{AccessKind, KernelIr, Reason, Term};
 use crate::ranges::access_groups::{AccessGroup, AccessGroups};
@@ -15,30 +14,24 @@ use crate::ranges::claims;
 use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::Int;
-use crate::ranges::domain::tape::LaunchInput;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
 use crate::ranges::extent::address::access_bytes;
 use crate::ranges::extent::made_maps::made_tensor;
-use crate::ranges::extent::reached::EvaluatedAccesses;
-use crate::ranges::extent::reached::{ReachedBytes, SymbolicBase, TableRoot};
+use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
 use crate::ranges::extent::tiles::tiles;
 use crate::ranges::graph::build::build;
-use crate::ranges::graph::node::{Access, Graph, NodeId, Target};
-use crate::ranges::graph::provenance::{Provenance, origins};
-use crate::ranges::graph::provenance::{is_looked_up, voted};
+use crate::ranges::graph::node::{Graph, NodeId, Target};
+use crate::ranges::graph::provenance::{Provenance, is_looked_up, origins, voted};
 use crate::ranges::handovers;
-use crate::ranges::held_locks::HeldLocks;
 use crate::ranges::locks::{self, Fenced};
 use crate::ranges::memo::ahead::Ahead;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
-use crate::ranges::memo::kept_locks::KeptLocks;
 use crate::ranges::memo::replay;
 use crate::ranges::per_block;
-use crate::ranges::selections::{Selections, Selectors, selectors};
+use crate::ranges::selections::{Selectors, selectors};
 use crate::ranges::ways;
 use serde::{Deserialize, Serialize};
-use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -125,11 +118,6 @@ pub(crate) fn analyse(f: &KernelIr, cfg: Cfg) -> Analysis {
         plan,
         address_words,
     }
-}
-
-/// The 8-byte word at a parameter offset (bytes beyond the end are zero).
-fn word64(launch: &LaunchArgs<'_>, off: u16) -> u64 {
-    LaunchInput::Bytes(off, 8).read(launch)
 }
 
 impl Analysis {
@@ -414,130 +402,5 @@ impl Analysis {
 
     fn compute_finished(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<Extent> {
         self.compute(launch).iter().map(|(kind, r, at)| (*kind, r.finished(Int::now), *at)).collect()
-    }
-
-    /// Appends accesses with the numbers of the launch. Returns the parameter bytes that say more
-    /// about them.
-    fn resolve_all(
-        &self,
-        found: &EvaluatedAccesses<Extent>,
-        (kept, kept_if_fenced): (&OnceLock<KeptLocks>, &OnceLock<KeptLocks>),
-        launch: &LaunchArgs<'_>,
-        out: &mut Vec<KernelAccess>,
-    ) -> Vec<Range<usize>> {
-        let locks = HeldLocks::of(self, &self.locks, launch, kept);
-        let if_fenced = HeldLocks::of(self, &self.if_fenced, launch, kept_if_fenced);
-        let selections = Selections::of(self, launch);
-        let mut done = Vec::new();
-        for (kind, r, at) in found {
-            let selection = selections.as_ref().and_then(|all| all.during(*kind, r.base));
-            let mut put = |r: &ReachedBytes<Extent>, lock: Option<Lock>| {
-                let resolved = self.resolve(*kind, r, *at, launch).into_iter();
-                let others = if_fenced.as_ref().filter(|_| lock.is_none() && !r.early.is());
-                let if_fenced = others.and_then(|locks| locks.during(*kind, r.base));
-                let locked =
-                    |access| KernelAccess { lock: lock.clone(), if_fenced: if_fenced.clone(), selection, ..access };
-                out.extend(resolved.map(locked));
-            };
-            // What a lock is worth before the wait is not asked.
-            match locks.as_ref().filter(|_| !r.early.is()).map(|locks| (locks, locks.parts(*kind, r.base))) {
-                None => put(r, None),
-                Some((locks, None)) => put(r, locks.during(*kind, r.base)),
-                Some(_) if done.contains(&(*kind, r.base)) => {}
-                Some((_, Some(parts))) => {
-                    done.push((*kind, r.base));
-                    parts.iter().for_each(|(part, lock)| put(part, lock.clone()));
-                }
-            }
-        }
-        selections.map_or_else(Vec::new, |all| all.bytes().collect())
-    }
-
-    /// Whether some address of a kind through a base is made of what other threads answered.
-    fn is_voted(&self, kind: AccessKind, base: SymbolicBase) -> bool {
-        let through =
-            |(access, from): (&Access, &Provenance)| from.voted && access.kind == kind && base.may_come_from(from);
-        self.graph.accesses.iter().zip(&self.origins).any(through)
-    }
-
-    /// Whether loaded values alone select each address of a kind through a base.
-    fn is_looked_up(&self, kind: AccessKind, base: SymbolicBase) -> bool {
-        let mut through = (self.graph.accesses.iter().zip(&self.origins))
-            .filter(|(access, from)| access.kind == kind && base.may_come_from(from))
-            .peekable();
-        through.peek().is_some() && through.all(|(_, from)| from.looked_up)
-    }
-
-    /// An access with the numbers of the launch: one, apart from those of several `__constant__`
-    /// variables. Its lock and its selection are left out.
-    pub(super) fn resolve(
-        &self,
-        kind: AccessKind,
-        r: &ReachedBytes<Extent>,
-        at: u32,
-        launch: &LaunchArgs<'_>,
-    ) -> SmallVec<[KernelAccess; 1]> {
-        let is_bound = matches!(r.extent, Extent::Bounded { exact: false, .. });
-        let voted = is_bound && (r.early == Early::Asked || self.is_voted(kind, r.base));
-        // Rows that are no whole warps are divided in other places than the code has its branches.
-        let [x, y, z] = launch.block;
-        let early = match r.early {
-            Early::Surely if !x.is_multiple_of(32) && (y > 1 || z > 1) => Early::Perhaps,
-            early => early,
-        };
-        let looked_up = is_bound && self.is_looked_up(kind, r.base);
-        let one = |base, extent| KernelAccess {
-            base,
-            kind,
-            several: r.several,
-            extent,
-            tiles: r.tiles.clone(),
-            by_map: r.by_map,
-            voted,
-            looked_up,
-            lock: None,
-            if_fenced: None,
-            selection: None,
-            early,
-            at,
-        };
-        let bank = self.graph.constants.as_ref();
-        let base = match r.base {
-            SymbolicBase::Symbol(s) if let Some(bank) = bank.filter(|bank| bank.start.0 == s) => {
-                let parts = bank.parts(&r.extent).into_iter();
-                return parts.map(|(s, extent)| one(Base::Global(SymbolRef(s)), extent)).collect();
-            }
-            SymbolicBase::Word(offset) => Base::Word { offset, value: word64(launch, offset) },
-            SymbolicBase::Symbol(s) => Base::Global(SymbolRef(s)),
-            SymbolicBase::ParamAddress(offset) => Base::TensorMap { offset },
-            SymbolicBase::Handle(offset, surface) => Base::Handle { offset, value: word64(launch, offset), surface },
-            SymbolicBase::Absolute => {
-                // The extent holds addresses: count from the lowest.
-                let mut extent = r.extent.clone();
-                let mut value = 0;
-                if let Extent::Bounded { lo, hi, .. } = &mut extent {
-                    value = *lo as u64;
-                    *hi = hi.saturating_sub(*lo);
-                    *lo = 0;
-                }
-                return smallvec![one(Base::Absolute { value }, extent)];
-            }
-            SymbolicBase::Table { root: TableRoot::Word(word), lo, stride, count } => {
-                Base::Table { offset: word, value: word64(launch, word), lo, stride, count }
-            }
-            SymbolicBase::Table { root: TableRoot::Symbol(s), lo, stride, count } => {
-                let last = lo.saturating_add_unsigned(stride.saturating_mul(count - 1)).saturating_add(8);
-                let place = match bank.filter(|bank| bank.start.0 == s) {
-                    Some(bank) => bank.holding(lo, last),
-                    None => Some((s, lo)),
-                };
-                match place {
-                    Some((s, lo)) => Base::VariableTable { symbol: SymbolRef(s), lo, stride, count },
-                    None => return smallvec![one(Base::Unknown, Extent::Unknown { reason: Reason::Loaded })],
-                }
-            }
-            SymbolicBase::Loaded | SymbolicBase::Unknown => Base::Unknown,
-        };
-        smallvec![one(base, r.extent.clone())]
     }
 }

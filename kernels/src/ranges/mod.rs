@@ -94,6 +94,7 @@ mod locks;
 mod losses;
 mod map_words;
 mod passed_tests;
+mod resolution;
 mod selections;
 mod ways;
 

@@ -310,22 +310,28 @@ fn a_destroyed_stream_finishes_its_work_and_still_counts() {
 #[test]
 fn an_operation_that_waits_for_another_gets_company() {
     // A kernel that spins until a kernel of another stream has run: possible on a device, so it
-    // must end here too.
-    for options in SCHEDULES {
+    // must end here too. All at once, and none gives way: patience is a second of the process's
+    // processor time.
+    let ends = |options| {
         let s = scheduler(options);
         let flag = Arc::new(AtomicUsize::new(0));
         let [a, b] = [(); 2].map(|()| s.add_stream(CTX, StreamKind::NonBlocking));
         let (set, seen) = (flag.clone(), flag.clone());
         let spin = move || {
             while seen.load(Ordering::Acquire) == 0 {
-                std::thread::yield_now();
+                std::hint::spin_loop();
             }
         };
         s.submit(a, Work::Run(Box::new(spin.clone())), &[]);
         s.submit(b, Work::Run(Box::new(move || set.store(1, Ordering::Release))), &[]);
         s.submit(b, Work::Run(Box::new(spin)), &[]);
         s.wait(&s.context_tails(CTX));
-    }
+    };
+    std::thread::scope(|all| {
+        for options in SCHEDULES {
+            all.spawn(move || ends(options));
+        }
+    });
 }
 
 #[test]

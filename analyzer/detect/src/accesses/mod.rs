@@ -1,10 +1,11 @@
 //! From an op to its accesses: which bytes copies, fills, kernels, allocations and frees touch.
 //!
-//! Owns the memory semantics of each op: those of calls here, those of launches in `kernels`. Does
-//! not know the order, which it gets as a [`View`], and does not count races, which it only
-//! collects. Here bytes meet allocations, so these files also decide how precise each access is:
-//! [`crate::confidence`] lists the cases.
+//! Owns the memory semantics of each op: those of calls here, those of launches in `kernels` and
+//! `contents`. Does not know the order, which it gets as a [`View`], and does not count races,
+//! which it only collects. Here bytes meet allocations, so these files also decide how precise each
+//! access is: [`crate::confidence`] lists the cases.
 
+mod contents;
 mod kernels;
 
 use crate::coverage::Unplaced;

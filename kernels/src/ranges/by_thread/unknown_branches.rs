@@ -86,7 +86,7 @@ impl Walk<'_> {
     /// Gives the joins of a region what they hold while threads are in it; what those held before
     /// that also hold something at `from`, and get a value.
     fn enter(&mut self, from: BlockId, region: &Region, mask: &Mask) -> Vec<(NodeId, LaneValue)> {
-        let (mut brought, mut within, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut changed, mut brought, mut within, mut left) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for b in &region.blocks {
             for at in 0..self.joins[b.0 as usize].len() {
                 let join = self.joins[b.0 as usize][at];
@@ -101,16 +101,12 @@ impl Walk<'_> {
                     Held::Within(n) => within.push((join, n)),
                     Held::Unknown => {}
                 }
+                changed.push(join);
             }
         }
         // (What a join is made of is asked when those are known that come before it.)
-        for b in &region.blocks {
-            for at in 0..self.joins[b.0 as usize].len() {
-                let join = self.joins[b.0 as usize][at];
-                if !matches!(self.held(join, from, region), Held::Before) {
-                    self.lanes.forget(join, mask);
-                }
-            }
+        for join in changed {
+            self.lanes.forget(join, mask);
         }
         for (join, value) in &brought {
             self.lanes.assign(*join, mask, value);

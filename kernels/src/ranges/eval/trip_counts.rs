@@ -150,7 +150,8 @@ fn back_conditions(eval: &mut Eval<'_>, l: u32, k: AtomId) -> (Vec<ConstraintRef
     let mut exact = latches.len() == 1;
     // Blocks whose decision to stay in the loop is among the conditions.
     let mut deciding: Vec<BlockId> = Vec::new();
-    let one_way_out = exact && ways_out(eval, l) == 1;
+    let out = ways_out(eval, l);
+    let one_way_out = exact && out.len() == 1;
     for p in latches {
         deciding.push(p);
         let mut conds = vec![edge_condition(eval, p, header)];
@@ -185,38 +186,26 @@ fn back_conditions(eval: &mut Eval<'_>, l: u32, k: AtomId) -> (Vec<ConstraintRef
         per.push(got);
     }
     let Some(first) = per.first() else { return (vec![eval.atoms.con(AffineForm::atom(k))], true, true) };
-    exact &= leaves_only_from(eval, l, &deciding);
+    // A way out that the conditions do not know ends the loop, too.
+    exact &= out.iter().all(|b| deciding.contains(b) && eval.branches[b.0 as usize].is_some());
     let keep =
         first.iter().filter(|g| per[1..].iter().all(|o| o.contains(g))).map(|g| eval.atoms.con(g.clone())).collect();
     (keep, false, exact)
 }
 
-/// Do all edges out of a loop start at the given blocks, with a condition?
-fn leaves_only_from(eval: &Eval<'_>, l: u32, deciding: &[BlockId]) -> bool {
-    let lp = &eval.cfg.loops[l as usize];
-    lp.members.iter().enumerate().filter(|m| *m.1).all(|(b, _)| {
-        let b = BlockId(b as u32);
-        let inside = eval.cfg.succs[b.0 as usize].iter().all(|s| lp.members[s.0 as usize]);
-        let exits = match eval.branches[b.0 as usize] {
-            Some(br) => br.taken.is_none() || br.fall.is_none(),
-            None => eval.cfg.succs[b.0 as usize].is_empty(),
-        };
-        (inside && !exits) || (deciding.contains(&b) && eval.branches[b.0 as usize].is_some())
-    })
-}
-
-/// On how many edges threads leave a loop, or end in it.
-fn ways_out(eval: &Eval<'_>, l: u32) -> usize {
+/// The blocks from which threads leave a loop, or in which they end: one for each such edge.
+fn ways_out(eval: &Eval<'_>, l: u32) -> Vec<BlockId> {
     let members = &eval.cfg.loops[l as usize].members;
-    let of = |b: usize| {
+    let mut found = Vec::new();
+    for b in (0..members.len()).filter(|b| members[*b]) {
         let leaving = eval.cfg.succs[b].iter().filter(|s| !members[s.0 as usize]).count();
         let ends = match eval.branches[b] {
             Some(branch) => branch.taken.is_none() || branch.fall.is_none(),
             None => eval.cfg.succs[b].is_empty(),
         };
-        leaving + usize::from(ends)
-    };
-    (0..members.len()).filter(|b| members[*b]).map(of).sum()
+        found.extend(std::iter::repeat_n(BlockId(b as u32), leaving + usize::from(ends)));
+    }
+    found
 }
 
 /// The constraints for every k >= 0 that follow from a fact that held at iteration k-1 (for
