@@ -317,7 +317,7 @@ impl Group<'_> {
             if first < last {
                 observed.push(first..last);
             }
-            // Else an earlier reader may have observed what is before the chain, or of another size.
+            // Else an earlier reader may have observed older writes, or some of another size.
             if is_all {
                 break;
             }
