@@ -343,9 +343,12 @@ impl Group<'_> {
             return None;
         }
         let again = Access::WRITE | Access::UNCHANGED;
-        let own = history
-            .iter()
-            .rposition(|before| before.flags & (again | other) == again && self.unordered(before).is_none())?;
+        let by_readers = |before: &Access| {
+            (before.block, before.warp) == (now.block, now.warp) && before.lanes & now.lanes == now.lanes
+        };
+        let own = history.iter().rposition(|before| {
+            before.flags & (again | other) == again && (by_readers(before) || self.unordered(before).is_none())
+        })?;
         let last =
             history[..own].iter().rposition(|before| before.is(Access::WRITE) && !before.is(Access::UNCHANGED))?;
         (!history[last].is(other)).then_some(last)

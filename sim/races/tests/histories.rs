@@ -302,3 +302,24 @@ fn an_observer_counts_behind_one_of_another_size() {
     };
     assert_eq!((run(true), run(false)), (None, Some(Certain)));
 }
+
+/// All lanes of a warp write it by one instruction, so that each has written what it reads.
+#[test]
+fn a_warp_that_wrote_the_value_reads_it_whichever_warp_else_writes_it() {
+    let run = |same: bool, readers: u32| {
+        let mut s = Script::new(1, 96);
+        let of = |warp: u32, mask: u32| Lanes { block: 0, warp, mask };
+        let at = [DATA; LANES];
+        s.lanes_access(of(0, !0), GLOBAL, &at, 8, Kind::Write, Strength::Plain);
+        s.unchanged = same;
+        s.lanes_access(of(1, 0xffff), GLOBAL, &at, 8, Kind::Write, Strength::Plain);
+        s.unchanged = false;
+        s.lanes_access(of(1, readers), GLOBAL, &at, 8, Kind::Read, Strength::Plain);
+        let read = s.site;
+        let of_reads = |race: &&sim_races::Race| race.sides.iter().any(|side| side.site == read);
+        s.races().iter().filter(of_reads).map(|race| race.grade).max()
+    };
+    assert!(run(true, 0xffff) < Some(Certain));
+    assert_eq!(run(true, !0), Some(Certain), "some of them have written nothing");
+    assert_eq!(run(false, 0xffff), Some(Certain), "it wrote another value");
+}
