@@ -8,6 +8,7 @@
 mod corpus;
 mod field;
 mod frameworks;
+mod inside;
 mod machine_code;
 mod order_rules;
 mod replayed;
@@ -26,10 +27,11 @@ fn main() {
     let arguments = Arguments::from_args();
     // cargo-nextest runs a process for each test, which needs not know all lists.
     let one = arguments.filter.as_deref().filter(|_| arguments.exact);
-    let lists: [List; 8] = [
+    let lists: [List; 9] = [
         ("corpus::", corpus::trials),
         ("field::", field::trials),
         ("frameworks::", frameworks::trials),
+        ("inside::", inside::trials),
         ("machine_code::", machine_code::trials),
         ("replayed::", replayed::trials),
         ("samples::", samples::trials),

@@ -299,10 +299,16 @@ impl State {
             }
             shadow.update(address, u64::from(access.size), |at, history| {
                 let observed = group.observed(history);
+                let continues = if observed.is_empty() { 0 } else { group.continues(history) };
                 let repeated = group.repeated(history);
                 let mut number = 0;
                 history.retain_mut(|before| {
-                    let is_observed = observed.as_ref().is_some_and(|seen| seen.contains(&number));
+                    let is_observed = observed.iter().any(|seen| seen.contains(&number));
+                    // The observer's own thread may come behind a write of now, not behind a read.
+                    let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & !mask == 0;
+                    let goes_on = now.is(Access::WRITE) || own;
+                    let is_needed =
+                        observed.iter().any(|seen| seen.end == number && (seen.start < continues || !goes_on));
                     number += 1;
                     released |= before.is(Access::STRONG) && before.is(Access::WRITE);
                     let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & mask != 0;
@@ -345,6 +351,9 @@ impl State {
                         // Two reads: only whether the second makes the first superfluous.
                         Some((0, 0))
                     };
+                    if is_needed {
+                        return true;
+                    }
                     let covered = group.covered(before, unordered.is_none() && group.met.is_none());
                     if covered == u32::MAX {
                         return false;

@@ -47,6 +47,28 @@ pub(crate) fn is_guess(a: &Access, b: &Access) -> bool {
     read(a) && atomic(b) || read(b) && atomic(a)
 }
 
+/// The chain of strong writes that a strong read has the value of: its first place, as far back as
+/// each link reaches the reader, and whether no write is before it.
+fn chain(history: &[Access], reader: &Access) -> (usize, bool) {
+    let atomic = Access::READ | Access::WRITE | Access::STRONG;
+    let mut first = history.len();
+    for (at, before) in history.iter().enumerate().rev() {
+        if !before.is(Access::WRITE) {
+            continue;
+        }
+        let near = before.block == reader.block && (!before.is_wide() || before.lanes == before.block);
+        let reaches = near || scope_of(before.reach) == Scope::Device && scope_of(reader.reach) == Scope::Device;
+        if !before.is(Access::STRONG) || before.reach >> 4 != reader.reach >> 4 || !reaches {
+            return (first, false);
+        }
+        first = at;
+        if before.flags & atomic != atomic {
+            return (first, false);
+        }
+    }
+    (first, true)
+}
+
 /// Lanes of an access that are to be looked at together: one address, one epoch.
 pub(crate) struct Group<'a> {
     pub(crate) block: &'a Block,
@@ -268,16 +290,15 @@ impl Group<'_> {
         })
     }
 
-    /// Which accesses of a history have been observed by a strong read that happens before this
-    /// access: strong writes that it reads, or that read-modify-writes have made its value of (PTX
-    /// ISA, "Observation Order" and "Causality Order"). So whoever draws the last number from a
-    /// counter may set it back by a plain write, without an acquire. The range is of places in the
-    /// history, which is in the order of execution.
-    pub(crate) fn observed(&self, history: &[Access]) -> Option<std::ops::Range<usize>> {
-        let atomic = Access::READ | Access::WRITE | Access::STRONG;
-        let is_link = |access: &Access| access.flags & atomic == atomic;
+    /// Which accesses of a history have been observed by strong reads that happen before this
+    /// access: strong writes that they read, or that read-modify-writes have made their values of
+    /// (PTX ISA, "Observation Order" and "Causality Order"). So whoever draws the last number from
+    /// a counter may set it back by a plain write, without an acquire. The ranges are of places in
+    /// the history, which is in the order of execution.
+    pub(crate) fn observed(&self, history: &[Access]) -> Vec<std::ops::Range<usize>> {
+        let mut observed = Vec::new();
         if !history.iter().any(|access| access.is(Access::STRONG) && access.is(Access::WRITE)) {
-            return None;
+            return observed;
         }
         let sees = |before: &Access| {
             let one = |lane| lanes(before.lanes).any(|other| self.sees(lane, before, other, None));
@@ -286,24 +307,30 @@ impl Group<'_> {
                 && !before.is_wide()
                 && lanes(self.access.lanes).all(one)
         };
-        let last = history.iter().rposition(sees)?;
-        let reader = &history[last];
-        // Back to the write that begins the chain, as long as each link reaches the next one.
-        let mut first = last;
-        for (at, before) in history[..last].iter().enumerate().rev() {
-            let near = before.block == reader.block && (!before.is_wide() || before.lanes == before.block);
-            let reaches = near || scope_of(before.reach) == Scope::Device && scope_of(reader.reach) == Scope::Device;
-            if before.is(Access::WRITE) {
-                if !before.is(Access::STRONG) || before.reach >> 4 != reader.reach >> 4 || !reaches {
-                    break;
-                }
-                first = at;
-                if !is_link(before) {
-                    break;
-                }
+        let mut end = history.len();
+        while let Some(last) = history[..end].iter().rposition(sees) {
+            end = last;
+            if observed.iter().any(|seen: &std::ops::Range<usize>| seen.contains(&last)) {
+                continue;
+            }
+            let (first, is_all) = chain(&history[..last], &history[last]);
+            if first < last {
+                observed.push(first..last);
+            }
+            // Else an earlier reader may have observed older writes, or some of another size.
+            if is_all {
+                break;
             }
         }
-        Some(first..last)
+        observed
+    }
+
+    /// The place from which on the chain goes that this access continues; without one the history's
+    /// end. An observer before that place is needed still: nothing else tells that what it has
+    /// observed comes before its thread's further accesses.
+    pub(crate) fn continues(&self, history: &[Access]) -> usize {
+        let reads = self.access.is(Access::STRONG) && self.access.is(Access::READ);
+        if reads { chain(history, &self.access).0 } else { history.len() }
     }
 
     /// The write of a history that a plain read meets in vain: the same value was written behind it
@@ -316,9 +343,12 @@ impl Group<'_> {
             return None;
         }
         let again = Access::WRITE | Access::UNCHANGED;
-        let own = history
-            .iter()
-            .rposition(|before| before.flags & (again | other) == again && self.unordered(before).is_none())?;
+        let by_readers = |before: &Access| {
+            (before.block, before.warp) == (now.block, now.warp) && before.lanes & now.lanes == now.lanes
+        };
+        let own = history.iter().rposition(|before| {
+            before.flags & (again | other) == again && (by_readers(before) || self.unordered(before).is_none())
+        })?;
         let last =
             history[..own].iter().rposition(|before| before.is(Access::WRITE) && !before.is(Access::UNCHANGED))?;
         (!history[last].is(other)).then_some(last)

@@ -264,3 +264,62 @@ fn a_block_that_wrote_the_value_reads_it_behind_its_barrier_whichever_block_else
     assert_eq!(run(true, true, true), Some(Certain), "the first write may have left another value");
     assert_eq!(run(false, false, true), Some(Certain), "its own block wrote another value");
 }
+
+/// Who draws the last number sets the counter back, and others of its block come behind that.
+#[test]
+fn what_a_thread_has_observed_stays_behind_it_when_its_own_access_is_covered() {
+    let run = |synced: bool, reader: (u32, u32)| {
+        let mut s = Script::new(3, 64);
+        for block in 0..3 {
+            s.strong((block, 0), FLAG, Kind::Atomic, RELAXED, Scope::Device);
+        }
+        s.write((2, 0), FLAG);
+        if synced {
+            s.sync(2);
+        }
+        s.read(reader, FLAG);
+        races(&s).map(|race| race.0)
+    };
+    assert_eq!(run(true, (2, 40)), None);
+    assert_eq!(run(false, (2, 40)), Some(Certain));
+    assert_eq!(run(true, (1, 0)), Some(Certain));
+}
+
+/// A read of a half observes what it reads, too.
+#[test]
+fn an_observer_counts_behind_one_of_another_size() {
+    let run = |observes: bool| {
+        let mut s = Script::new(2, 64);
+        s.strong((0, 0), FLAG, Kind::Write, RELAXED, Scope::Device);
+        if observes {
+            s.strong((1, 0), FLAG, Kind::Read, RELAXED, Scope::Device);
+        }
+        let half = Strength::Strong(RELAXED, Scope::Device);
+        s.access((1, 0), GLOBAL, FLAG, 2, Kind::Atomic, half);
+        s.write((1, 0), FLAG);
+        let of_first = |race: &&sim_races::Race| race.sides.iter().any(|side| side.site == 1);
+        s.races().iter().filter(of_first).map(|race| race.grade).max()
+    };
+    assert_eq!((run(true), run(false)), (None, Some(Certain)));
+}
+
+/// All lanes of a warp write it by one instruction, so that each has written what it reads.
+#[test]
+fn a_warp_that_wrote_the_value_reads_it_whichever_warp_else_writes_it() {
+    let run = |same: bool, readers: u32| {
+        let mut s = Script::new(1, 96);
+        let of = |warp: u32, mask: u32| Lanes { block: 0, warp, mask };
+        let at = [DATA; LANES];
+        s.lanes_access(of(0, !0), GLOBAL, &at, 8, Kind::Write, Strength::Plain);
+        s.unchanged = same;
+        s.lanes_access(of(1, 0xffff), GLOBAL, &at, 8, Kind::Write, Strength::Plain);
+        s.unchanged = false;
+        s.lanes_access(of(1, readers), GLOBAL, &at, 8, Kind::Read, Strength::Plain);
+        let read = s.site;
+        let of_reads = |race: &&sim_races::Race| race.sides.iter().any(|side| side.site == read);
+        s.races().iter().filter(of_reads).map(|race| race.grade).max()
+    };
+    assert!(run(true, 0xffff) < Some(Certain));
+    assert_eq!(run(true, !0), Some(Certain), "some of them have written nothing");
+    assert_eq!(run(false, 0xffff), Some(Certain), "it wrote another value");
+}

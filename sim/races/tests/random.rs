@@ -19,6 +19,9 @@ fn join(into: &mut Clock, from: &Clock) {
     }
 }
 
+/// A thread, and its time at an access.
+type Moment = (Thread, u64);
+
 struct Past {
     thread: Thread,
     time: u64,
@@ -34,6 +37,11 @@ struct Naive {
     pending: HashMap<(Thread, Scope), Clock>,
     released: HashMap<u64, Vec<(Thread, Scope, Clock)>>,
     past: HashMap<u64, Vec<Past>>,
+    /// The strong write that an address holds, and the read-modify-writes behind it, with scope and
+    /// size: what a strong read observes.
+    chains: HashMap<u64, Vec<(Moment, Scope, u32)>>,
+    /// Who has observed a write.
+    observers: HashMap<Moment, Vec<Moment>>,
     racy: BTreeSet<u64>,
 }
 
@@ -67,17 +75,21 @@ impl Naive {
             }
         }
         let writes = kind != Kind::Read;
+        let morally_strong = |mine: Scope, other: Thread, theirs: Scope, of: u32| {
+            reaches(mine, thread, other) && reaches(theirs, other, thread) && size == of
+        };
         for byte in at..at + u64::from(size) {
             let past = self.past.entry(byte).or_default();
             for before in past.iter() {
-                let ordered =
-                    before.thread == thread || clock.get(&before.thread).is_some_and(|&known| known >= before.time);
+                let is_behind = |of: &Thread, at: u64| *of == thread || clock.get(of).is_some_and(|&known| known >= at);
+                let observers = self.observers.get(&(before.thread, before.time));
+                let ordered = is_behind(&before.thread, before.time)
+                    || observers.into_iter().flatten().any(|(of, at)| {
+                        // What is read now is no way to an observer before a fence has made it one.
+                        *of == thread || self.clocks[&thread].get(of).is_some_and(|&known| known >= *at)
+                    });
                 let morally = match (strong, before.strong) {
-                    (Some((_, mine)), Some(theirs)) => {
-                        reaches(mine, thread, before.thread)
-                            && reaches(theirs, before.thread, thread)
-                            && size == before.size
-                    }
+                    (Some((_, mine)), Some(theirs)) => morally_strong(mine, before.thread, theirs, before.size),
                     _ => false,
                 };
                 if (writes || before.writes) && !ordered && !morally {
@@ -86,8 +98,26 @@ impl Naive {
             }
             past.push(Past { thread, time, writes, strong: strong.map(|(_, scope)| scope), size });
         }
+        // PTX ISA, "Observation Order" and "Causality Order".
+        if let Some((_, scope)) = strong.filter(|_| kind != Kind::Write) {
+            let chain = self.chains.get(&at).into_iter().flatten().rev();
+            for (write, ..) in chain.take_while(|(of, theirs, its)| morally_strong(scope, of.0, *theirs, *its)) {
+                self.observers.entry(*write).or_default().push((thread, time));
+            }
+        }
         if !writes {
             return;
+        }
+        if kind != Kind::Atomic || strong.is_none() {
+            self.chains.remove(&at);
+        }
+        let others = |start: &u64, chain: &[(Moment, Scope, u32)]| {
+            let reach = chain.last().map_or(0, |(.., size)| u64::from(*size));
+            *start + reach <= at || at + u64::from(size) <= *start || *start == at && reach == u64::from(size)
+        };
+        self.chains.retain(|start, chain| others(start, chain));
+        if let Some((_, scope)) = strong {
+            self.chains.entry(at).or_default().push(((thread, time), scope, size));
         }
         let Some((order, scope)) = strong else {
             for byte in at..at + u64::from(size) {
@@ -221,13 +251,14 @@ fn run(seed: u64, steps: u32) -> (BTreeSet<u64>, BTreeSet<u64>, String) {
 #[test]
 fn random_programs_have_the_races_that_whole_clocks_find() {
     let mut racy = 0;
-    for seed in 0..1_500u64 {
+    // In the others an observer is covered, or there are writes of several sizes.
+    for seed in (0..1_500u64).chain([1_570, 1_707, 2_865, 3_117, 10_003]) {
         let (found, want, text) = run(seed, 6 + (seed % 30) as u32);
         assert_eq!(found.is_empty(), want.is_empty(), "seed {seed}: found {found:x?}, want {want:x?}\n{text}");
         assert!(found.iter().all(|byte| want.contains(byte)), "seed {seed}: found {found:x?}, want {want:x?}\n{text}");
         racy += u32::from(!want.is_empty());
     }
-    assert!((500..1_480).contains(&racy), "{racy} of 1500 are racy");
+    assert!((500..1_480).contains(&racy), "{racy} of 1505 are racy");
 }
 
 /// The lanes of a warp go together; what is found must be what each lane finds by itself.

@@ -123,8 +123,9 @@ impl Seen {
         } else if of_block {
             let own = before.warp == now.warp;
             let same = before.epoch == now.epoch && before.site == now.site && before.reach == now.reach;
-            self.says_so |= own && same && before.lanes & now.lanes == now.lanes;
+            // Lanes that read it together say less than one that does by itself (`Access::WHOLE`).
             if own && same && before.flags == now.flags {
+                self.says_so |= before.lanes & now.lanes == now.lanes;
                 self.same_instruction = Some(at);
             }
             self.leaves |= before.epoch < floor || own && before.lanes & now.lanes != 0;

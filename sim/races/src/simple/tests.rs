@@ -110,7 +110,8 @@ fn the_short_way_finds_what_the_long_one_finds() {
     let mixes = [(4, 14), (8, 16), (20, 16), (6, 12), (3, 0), (9, 0)];
     let mixes = mixes.into_iter().flat_map(|(meets, atomics)| [false, true].map(|rows| Mix { meets, atomics, rows }));
     for mix in mixes {
-        for seed in 0..250 {
+        // In 429 a lane reads by itself what its warp has read together.
+        for seed in (0..250).chain([429]) {
             let ((short, surest, races), (long, ..)) = (found(seed, mix, Way::Short), found(seed, mix, Way::Long));
             let (deferred, surest_deferred, _) = found(seed, mix, Way::Deferred);
             assert!(surest == surest_deferred, "seed {seed}: {surest_deferred:?}, not {surest:?}\n{deferred}\n{short}");

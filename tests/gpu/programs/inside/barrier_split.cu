@@ -12,7 +12,7 @@ __global__ void special(const int* x, int* out, int rounds) {
   if (threadIdx.x < 32) {
     for (int i = 0; i < rounds; i++) {
       bar[i % 2].arrive_and_wait();
-      buf[i % 2][lane] = x[i * 32 + lane];
+      buf[i % 2][lane] = x[i * 32 + lane];  // race: A
       (void)bar[2 + i % 2].arrive();
     }
   } else {
@@ -21,7 +21,7 @@ __global__ void special(const int* x, int* out, int rounds) {
     for (int i = 0; i < rounds; i++) {
       bar[2 + i % 2].arrive_and_wait();
       RACY_ONLY((void)bar[i % 2].arrive();)
-      acc += buf[i % 2][31 - lane] * (i + 1);
+      acc += buf[i % 2][31 - lane] * (i + 1);  // race: A
       MENDED_ONLY((void)bar[i % 2].arrive();)
     }
     out[lane] = acc;

@@ -7,7 +7,7 @@ __global__ void sort(int* x) {
   for (int k = 2; k <= 256; k *= 2)
     for (int j = k / 2; j; j /= 2) {
       int p = t ^ j;
-      if (p > t && ((t & k) == 0) == (s[t] > s[p])) { int h = s[t]; s[t] = s[p]; s[p] = h; }
+      if (p > t && ((t & k) == 0) == (s[t] > s[p])) { int h = s[t]; s[t] = s[p]; s[p] = h; }  // race: A
       PICK(if (j >= 64) __syncthreads(); else __syncwarp();, __syncthreads();)
     }
   x[t] = s[t];

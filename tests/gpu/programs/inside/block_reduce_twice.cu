@@ -5,10 +5,10 @@ __device__ int block_sum(int v) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int o = 16; o; o /= 2) v += __shfl_down_sync(~0u, v, o);
   MENDED_ONLY(__syncthreads();)
-  if (lane == 0) warp_sums[warp] = v;
+  if (lane == 0) warp_sums[warp] = v;  // race: A
   __syncthreads();
   if (warp == 0) {
-    v = lane < blockDim.x / 32 ? warp_sums[lane] : 0;
+    v = lane < blockDim.x / 32 ? warp_sums[lane] : 0;  // race: A
     for (int o = 16; o; o /= 2) v += __shfl_down_sync(~0u, v, o);
   }
   return v;

@@ -1,4 +1,5 @@
 // A histogram over the shared memory of a cluster; a block may end while another still adds to its bins.
+// In machine code the upper threads end at the line of the read.
 #include "twins.h"
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -12,7 +13,7 @@ __global__ void __cluster_dims__(4, 1, 1) spread(const int* x, int* out) {
   atomicAdd(&remote[v % 32], 1);
   cluster.sync();
   int* next = cluster.map_shared_rank(bins, (r + 1) % 4);
-  if (t < 32) out[r * 32 + t] = next[t];
+  if (t < 32) out[r * 32 + t] = next[t];  // race: A in machine code, B
   MENDED_ONLY(cluster.sync();)
-}
+}  // race: B
 int main() { int* x = numbers(256); int* out = device<int>(128); spread<<<4, 64>>>(x, out); CHECK(cudaDeviceSynchronize()); }

@@ -14,11 +14,11 @@ __global__ void rows(const int* x, int* out, int n) {
   }
 #else
   for (int r = w; r < n; r += 4) {
-    acc[(w + 1) % 4][lane] += x[r * 32 + lane];
+    acc[(w + 1) % 4][lane] += x[r * 32 + lane];  // race: A
     __syncthreads();
   }
 #endif
-  if (w == 3) total[lane] = acc[0][lane] + acc[1][lane] + acc[2][lane] + acc[3][lane];
+  if (w == 3) total[lane] = acc[0][lane] + acc[1][lane] + acc[2][lane] + acc[3][lane];  // race: A
   __syncthreads();
   out[threadIdx.x] = total[31 - lane] + w;
 }

@@ -5,7 +5,7 @@ __global__ void carve(const int* x, int* out, int n) {
   short* a = (short*)pool;
   int* b = (int*)(pool + PICK(n, n * sizeof(short)));
   int t = threadIdx.x;
-  a[t] = (short)(x[t] + 1); b[t] = x[t] * 3;
+  a[t] = (short)(x[t] + 1); b[t] = x[t] * 3;  // race: A
   __syncthreads();
   out[t] = a[n - 1 - t] + b[n - 1 - t];
 }

@@ -6,9 +6,9 @@ __global__ void jacobi(int* a, int n, int steps) {
   auto grid = cg::this_grid(); int i = grid.thread_rank();
   for (int s = 0; s < steps; s++) {
     int v = a[i];
-    if (i > 0 && i < n - 1) v = (a[i - 1] + 2 * a[i] + a[i + 1] + 3) / 4 + s;
+    if (i > 0 && i < n - 1) v = (a[i - 1] + 2 * a[i] + a[i + 1] + 3) / 4 + s;  // race: A
     MENDED_ONLY(grid.sync();)
-    a[i] = v;
+    a[i] = v;  // race: A
     grid.sync();
   }
 }

@@ -11,13 +11,13 @@ __global__ void steps(int* borders, int* flags, const int* x, int* out, int roun
     int turn = PICK(0, i % 2), *mine = borders + (turn * gridDim.x + b) * 2;
     __syncthreads();
     if (t == 0) {
-      mine[0] = part[i % 2][1];
-      mine[1] = part[i % 2][32];
+      mine[0] = part[i % 2][1];  // race: A
+      mine[1] = part[i % 2][32];  // race: B
       Flag(flags[b]).store(i + 1, cuda::memory_order_release);
       while (Flag(flags[left]).load(cuda::memory_order_acquire) <= i) {}
       while (Flag(flags[right]).load(cuda::memory_order_acquire) <= i) {}
-      part[i % 2][0] = borders[(turn * gridDim.x + left) * 2 + 1];
-      part[i % 2][33] = borders[(turn * gridDim.x + right) * 2];
+      part[i % 2][0] = borders[(turn * gridDim.x + left) * 2 + 1];  // race: B
+      part[i % 2][33] = borders[(turn * gridDim.x + right) * 2];  // race: A
     }
     __syncthreads();
     part[(i + 1) % 2][t + 1] = part[i % 2][t] + part[i % 2][t + 1] + part[i % 2][t + 2] * 2;

@@ -14,8 +14,8 @@ __global__ void upsert(Entry* table, const int* keys, int* seen, int n) {
 #else
   for (;; h = (h + 1) % 256) {
     int old = atomicCAS(&table[h].key, 0, k);
-    if (old == 0) { table[h].value = k * k + 1; seen[i] = k * k + 1; return; }
-    if (old == k) { seen[i] = table[h].value; return; }
+    if (old == 0) { table[h].value = k * k + 1; seen[i] = k * k + 1; return; }  // race: A
+    if (old == k) { seen[i] = table[h].value; return; }  // race: A
   }
 #endif
 }

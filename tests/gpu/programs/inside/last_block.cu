@@ -5,7 +5,7 @@ __global__ void sum(const int* x, int* partial, int* out) {
   __shared__ bool last;
   int t = threadIdx.x, v = x[blockIdx.x * blockDim.x + t];
   for (int o = 16; o; o /= 2) v += __shfl_xor_sync(~0u, v, o);
-  if (t % 32 == 0) partial[blockIdx.x * 4 + t / 32] = v;
+  if (t % 32 == 0) partial[blockIdx.x * 4 + t / 32] = v;  // race: A
   MENDED_ONLY(__syncthreads();)
   if (t == 0) {
     __threadfence();
@@ -15,7 +15,7 @@ __global__ void sum(const int* x, int* partial, int* out) {
   __syncthreads();
   if (last) {
     int a = 0;
-    for (int i = t; i < 4 * gridDim.x; i += blockDim.x) a += partial[i];
+    for (int i = t; i < 4 * gridDim.x; i += blockDim.x) a += partial[i];  // race: A
     atomicAdd(out, a);
   }
 }

@@ -12,17 +12,17 @@ __global__ void scan(const int* x, int* out) {
   }
   if (t == 0) {
     int total = s[127];
-    if (b == 0) { prefix[0] = total; MENDED_ONLY(__threadfence();) state[0] = 2; before = 0; }
+    if (b == 0) { prefix[0] = total; MENDED_ONLY(__threadfence();) state[0] = 2; before = 0; }  // race: A
     else {
       aggregate[b] = total; MENDED_ONLY(__threadfence();) state[b] = 1;
       int sum = 0, j = b - 1;
       for (;;) {
         int f; do f = state[j]; while (f == 0);
         MENDED_ONLY(__threadfence();)
-        if (f == 2) { sum += prefix[j]; break; }
+        if (f == 2) { sum += prefix[j]; break; }  // race: A, B
         sum += aggregate[j]; j--;
       }
-      prefix[b] = sum + total; MENDED_ONLY(__threadfence();) state[b] = 2;
+      prefix[b] = sum + total; MENDED_ONLY(__threadfence();) state[b] = 2;  // race: B
       before = sum;
     }
   }

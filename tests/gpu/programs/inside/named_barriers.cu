@@ -8,7 +8,7 @@ __global__ void named(const int* x, int* out, int rounds) {
   if (threadIdx.x < 64) {
     for (int i = 0; i < rounds; i++) {
       if (i) sync(2);
-      buf[t] = x[i * 64 + t];
+      buf[t] = x[i * 64 + t];  // race: A
       arrive(1);
     }
   } else {
@@ -16,7 +16,7 @@ __global__ void named(const int* x, int* out, int rounds) {
     for (int i = 0; i < rounds; i++) {
       sync(1);
       RACY_ONLY(if (i + 1 < rounds) arrive(2);)
-      acc += buf[63 - t] * (i + 1);
+      acc += buf[63 - t] * (i + 1);  // race: A
       MENDED_ONLY(if (i + 1 < rounds) arrive(2);)
     }
     out[t] = acc;

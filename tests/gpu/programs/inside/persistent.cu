@@ -15,7 +15,7 @@ __global__ void work(int* next, int* done, int* rows, const int* x, int items) {
       while (!before.load(cuda::memory_order_acquire)) {}
     }
     __syncthreads();
-    rows[mine * 64 + t] = (mine ? rows[(mine - 1) * 64 + (t + 1) % 64] : 0) + x[t];
+    rows[mine * 64 + t] = (mine ? rows[(mine - 1) * 64 + (t + 1) % 64] : 0) + x[t];  // race: A
     MENDED_ONLY(__syncthreads();)
     if (t == 0) {
       cuda::atomic_ref<int, cuda::thread_scope_device> after(done[mine]);

@@ -11,12 +11,12 @@ __global__ void stream(const int* x, int* out, int batches) {
   for (int fetch = 0, use = 0; use < batches; use++) {
     for (; fetch < batches && fetch < use + 2; fetch++) {
       pipe.producer_acquire();
-      cuda::memcpy_async(block, buf[fetch % 2], x + fetch * 128, sizeof(int) * 128, pipe);
+      cuda::memcpy_async(block, buf[fetch % 2], x + fetch * 128, sizeof(int) * 128, pipe);  // race: A
       pipe.producer_commit();
     }
     pipe.consumer_wait();
     RACY_ONLY(pipe.consumer_release();)
-    acc += buf[use % 2][127 - t] * (use + 1);
+    acc += buf[use % 2][127 - t] * (use + 1);  // race: A
     MENDED_ONLY(pipe.consumer_release();)
   }
   out[t] = acc;

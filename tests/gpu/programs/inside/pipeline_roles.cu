@@ -12,7 +12,7 @@ __global__ void roles(const int* x, int* out, int batches) {
   if (fills) {
     for (int i = 0; i < batches; i++) {
       pipe.producer_acquire();
-      for (int k = threadIdx.x; k < 96; k += 32) cuda::memcpy_async(&buf[i % 2][k], x + i * 96 + k, sizeof(int), pipe);
+      for (int k = threadIdx.x; k < 96; k += 32) cuda::memcpy_async(&buf[i % 2][k], x + i * 96 + k, sizeof(int), pipe);  // race: A
       pipe.producer_commit();
     }
     return;
@@ -20,7 +20,7 @@ __global__ void roles(const int* x, int* out, int batches) {
   int t = threadIdx.x - 32, acc = 0;
   for (int i = 0; i < batches; i++) {
     MENDED_ONLY(pipe.consumer_wait();)
-    acc += buf[i % 2][95 - t] * (i + 1);
+    acc += buf[i % 2][95 - t] * (i + 1);  // race: A
     RACY_ONLY(pipe.consumer_wait();)
     pipe.consumer_release();
   }

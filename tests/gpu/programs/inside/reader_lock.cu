@@ -7,7 +7,7 @@ __global__ void locked(int* lock, int* table, int* reads, const int* x, int* out
     if (b == 0) {
       while (atomicCAS(lock, 0, -1) != 0) {}
       __threadfence();
-      for (int k = 0; k < 4; k++) table[k] = x[i * 4 + k];
+      for (int k = 0; k < 4; k++) table[k] = x[i * 4 + k];  // race: A
       __threadfence();
       atomicExch(lock, 0);
       // Somebody reads each round. That orders nothing: it is relaxed.
@@ -17,7 +17,7 @@ __global__ void locked(int* lock, int* table, int* reads, const int* x, int* out
       while (readers < 0 || (seen = atomicCAS(lock, readers, readers + 1)) != readers) readers = readers < 0 ? 0 : max(seen, 0);
       __threadfence();
       int sum = 0;
-      for (int k = 0; k < 4; k++) sum += table[k] * (k + 1);
+      for (int k = 0; k < 4; k++) sum += table[k] * (k + 1);  // race: A
       MENDED_ONLY(__threadfence();)
       atomicSub(lock, 1);
       atomicAdd(reads, 1);

@@ -8,14 +8,14 @@ __global__ void ring(Ring* r, const int* x, int* out, int n) {
   if (blockIdx.x == 0) {
     for (int i = 0; i < n; i++) {
       while (i - r->tail.load(PICK(cuda::memory_order_relaxed, cuda::memory_order_acquire)) >= 8) {}
-      for (int k = 0; k < 4; k++) r->slot[i % 8][k] = x[4 * i + k];
+      for (int k = 0; k < 4; k++) r->slot[i % 8][k] = x[4 * i + k];  // race: A
       r->head.store(i + 1, cuda::memory_order_release);
     }
   } else {
     int sum = 0;
     for (int i = 0; i < n; i++) {
       while (r->head.load(cuda::memory_order_acquire) <= i) {}
-      for (int k = 0; k < 4; k++) sum += r->slot[i % 8][k] * (i + 1);
+      for (int k = 0; k < 4; k++) sum += r->slot[i % 8][k] * (i + 1);  // race: A
       r->tail.store(i + 1, cuda::memory_order_release);
     }
     *out = sum;

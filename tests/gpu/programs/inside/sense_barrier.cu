@@ -20,12 +20,12 @@ __device__ void meet(unsigned turn) {
 }
 __global__ void rounds(int* a, const int* x) {
   int n = gridDim.x * blockDim.x, at = blockIdx.x * blockDim.x + threadIdx.x;
-  a[at] = x[at];
+  a[at] = x[at];  // race: A
   for (unsigned i = 1; i <= 4; i++) {
     meet(2 * i - 1);
-    int v = a[(at + 33) % n] + i;
+    int v = a[(at + 33) % n] + i;  // race: A, B
     meet(2 * i);
-    a[at] = v;
+    a[at] = v;  // race: B
   }
 }
 int main() { int* x = numbers(128); int* a = device<int>(128); rounds<<<4, 32>>>(a, x); CHECK(cudaDeviceSynchronize()); }

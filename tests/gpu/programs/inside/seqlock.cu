@@ -3,8 +3,8 @@
 #include "twins.h"
 #include <cuda/atomic>
 using Word = cuda::atomic_ref<int, cuda::thread_scope_device>;
-__device__ int load(int& of) { return PICK(of, Word(of).load(cuda::memory_order_relaxed)); }
-__device__ void store(int& to, int value) { PICK(to = value, Word(to).store(value, cuda::memory_order_relaxed)); }
+__device__ int load(int& of) { return PICK(of, Word(of).load(cuda::memory_order_relaxed)); }  // race: A
+__device__ void store(int& to, int value) { PICK(to = value, Word(to).store(value, cuda::memory_order_relaxed)); }  // race: A
 __global__ void guarded(int* sequence, int* pair, int* readers, const int* x, int* out, int rounds) {
   if (threadIdx.x) return;
   Word turn(*sequence), come(*readers);

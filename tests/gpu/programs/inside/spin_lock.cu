@@ -7,8 +7,8 @@ __global__ void append(const int* x) {
     unsigned mine = atomicAdd(&next_ticket, 1);
     while (atomicAdd(&serving, 0) != mine) __nanosleep(20);
     __threadfence();
-    int l = length;
-    list[l] = x[blockIdx.x]; length = l + 1;
+    int l = length;  // race: A
+    list[l] = x[blockIdx.x]; length = l + 1;  // race: A, B
     MENDED_ONLY(__threadfence();)
     atomicAdd(&serving, 1);
   }

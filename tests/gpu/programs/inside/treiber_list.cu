@@ -6,9 +6,9 @@ __global__ void list(Node* nodes, int* head, const int* x, int* out) {
   if (threadIdx.x) return;
   if (blockIdx.x) {
     int me = blockIdx.x - 1, first = atomicAdd(head, 0);
-    nodes[me].value = x[me];
+    nodes[me].value = x[me];  // race: A
     while (true) {
-      nodes[me].next = first;
+      nodes[me].next = first;  // race: B
       MENDED_ONLY(__threadfence();)
       int seen = atomicCAS(head, first, me + 1);
       if (seen == first) break;
@@ -20,7 +20,7 @@ __global__ void list(Node* nodes, int* head, const int* x, int* out) {
   for (int met = 0; met < gridDim.x - 1;) {
     int at = atomicExch(head, 0);
     __threadfence();
-    for (; at; at = nodes[at - 1].next) { sum += nodes[at - 1].value * 3; met++; }
+    for (; at; at = nodes[at - 1].next) { sum += nodes[at - 1].value * 3; met++; }  // race: A, B
   }
   *out = sum;
 }
