@@ -8,7 +8,7 @@ use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Held
 use crate::launches::map_copies::MapLayout;
 use crate::memory::allocations::{Home, Location};
 use crate::memory::tensor_maps;
-use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
+use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision, Reach};
 use device_code::tensor_map::{self, Tensor};
 use kernels::{Early, LockRole};
 use trace::{ImageId, MemoryKind, Region};
@@ -78,7 +78,10 @@ impl Work<'_, '_> {
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
                         let &Effect { selection, untold, narrow, .. } = effect;
-                        self.exclusion = Exclusion { lock, selection, untold, narrow };
+                        let scope = self.scope.filter(|_| effect.kind.is_atomic());
+                        let is_narrow = |alone| effect.kind.writes() && (narrow || alone);
+                        let reach = scope.map(|(device, alone)| Reach { device, is_narrow: is_narrow(alone) });
+                        self.exclusion = Exclusion { lock, selection, untold, narrow, reach };
                         self.effect(effect, image);
                         (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);
                     }

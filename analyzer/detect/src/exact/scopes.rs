@@ -18,14 +18,16 @@ fn is_atomic_store(effect: &Effect) -> bool {
     effect.kind.writes() && effect.kind.is_atomic()
 }
 
-/// Marks the measured stores that the host takes for plain ones, in a kernel that has others.
-pub fn mark(known: &Evaluated, image: ImageId, memory: &Allocations, measured: &mut Vec<Effect>) {
+/// Whether a launch stores by no instruction but those of its own code, all of which are known.
+pub(crate) fn knows_stores(known: &Evaluated) -> bool {
     let is_missing = known.indirect && known.effects.iter().all(|e| !e.is_unplaced());
     let is_open = |e: &Effect| matches!(e.why, Some(Reason::Call | Reason::Passed | Reason::Instruction));
-    if known.knowledge == Knowledge::Unknown || is_missing || known.effects.iter().any(is_open) {
-        return;
-    }
-    if !known.effects.iter().any(|e| e.narrow) {
+    known.knowledge != Knowledge::Unknown && !is_missing && !known.effects.iter().any(is_open)
+}
+
+/// Marks the measured stores that the host takes for plain ones, in a kernel that has others.
+pub fn mark(known: &Evaluated, image: ImageId, memory: &Allocations, measured: &mut Vec<Effect>) {
+    if !knows_stores(known) || !known.effects.iter().any(|e| e.narrow) {
         return;
     }
     let mut wide = ByteSet::default();

@@ -1,0 +1,83 @@
+//! Atomic accesses of two kernels to one word: of two devices, a store whose scope is its device is
+//! a race, alone and beside words of another scope, within a process and between two.
+
+use serde_json::Value;
+use tests::{build, run};
+
+/// What two kernels of two devices do to a word, and what reports call the bytes of their races.
+const RACY: [(&str, &str, &[&str]); 10] = [
+    ("red_gpu", "red_gpu", &[WORD]),
+    ("red_gpu", "red_sys", &[WORD]),
+    ("red_sys", "red_gpu", &[WORD]),
+    ("atom_gpu", "atom_sys", &[WORD]),
+    ("default_", "default_", &[WORD]),
+    ("swap_sys", "swap_gpu", &[WORD]),
+    ("store_gpu", "red_sys", &[WORD]),
+    ("load_sys", "store_gpu", &[WORD]),
+    ("gpu_beside_sys", "gpu_beside_sys", &[WORD]),
+    ("sys_beside_gpu", "sys_beside_gpu", &[BESIDE]),
+];
+const WORD: &str = "0..4";
+const BESIDE: &str = "128..132";
+
+/// No races.
+const SILENT: [(&str, &str); 7] = [
+    ("red_sys", "red_sys"),
+    ("atom_sys", "red_sys"),
+    ("swap_sys", "atom_sys"),
+    ("store_sys", "red_sys"),
+    ("load_sys", "store_sys"),
+    ("sys_beside_gpu", "red_sys"),
+    // A fence of the system goes with it, so it may be the message that the program means.
+    ("fenced_gpu", "red_sys"),
+];
+
+/// The bytes of each finding, all of which must be certain.
+fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
+    let program = build::cuda_program_if_possible("sim/update_scopes.cu", "static", &["-w"])?;
+    let json = build::scratch(&format!("update-scopes-{code}-{}", words.join("-"))).join("report.json");
+    let mut command = run::streamsan(["run", "--sim", "--pedantic", "--error-exitcode", "0"]);
+    command.arg("--json").arg(&json).arg("--").arg(&program).args(words);
+    let sim = format!("arch=90:devices=2:code={code}");
+    let ended = run::end(command.env_remove("LD_LIBRARY_PATH").env("STREAMSAN_SIM", sim));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{words:?} {code}: {}", ended.err);
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
+    let findings = report["findings"].as_array().expect("a list");
+    let bytes = |finding: &Value| {
+        assert_eq!(finding["confidence"], "certain", "{words:?} {code}: {}", ended.err);
+        let bytes = &finding["access"]["bytes"];
+        format!("{}..{}", bytes["from"], bytes["to"])
+    };
+    Some((findings.iter().map(bytes).collect(), ended.err))
+}
+
+fn judge(code: &str, kind: &str) {
+    let expect = |words: [&str; 5], wanted: &[&str]| {
+        let Some((found, said)) = found(code, words) else { return };
+        assert_eq!(found, wanted, "{words:?} {code}: {said}");
+    };
+    for (first, second, bytes) in RACY {
+        expect([kind, first, second, "other", "apart"], bytes);
+        expect([kind, first, second, "other", "waits"], &[]);
+        // One scope contains both.
+        expect([kind, first, second, "same", "apart"], &[]);
+    }
+    for (first, second) in SILENT {
+        expect([kind, first, second, "other", "apart"], &[]);
+    }
+}
+
+#[test]
+fn the_scope_of_an_update_must_contain_the_other_device_in_ptx() {
+    judge("ptx", "managed");
+}
+
+#[test]
+fn the_scope_of_an_update_must_contain_the_other_device_in_machine_code() {
+    judge("sass", "peer");
+}
+
+#[test]
+fn the_scope_of_an_update_must_contain_the_other_process_s_device() {
+    judge("sass", "shared");
+}
