@@ -55,6 +55,8 @@ fn judge(code: &str, kind: &str) {
     let expect = |words: [&str; 5], wanted: &[&str]| {
         let Some((found, said)) = found(code, words) else { return };
         assert_eq!(found, wanted, "{words:?} {code}: {said}");
+        let told = said.contains("Both are atomic, but the scope of a store is its own device");
+        assert_eq!(told, !wanted.is_empty(), "{words:?} {code}: {said}");
     };
     for (first, second, bytes) in RACY {
         expect([kind, first, second, "other", "apart"], bytes);

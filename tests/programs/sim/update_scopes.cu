@@ -32,7 +32,8 @@
                          "red.relaxed.sys.global.add.u32 [%0+64], %1;")                            \
     each(sys_beside_gpu, "red.relaxed.sys.global.add.u32 [%0], %1;\n"                              \
                          "red.relaxed.gpu.global.add.u32 [%0+128], %1;")                           \
-    each(load_sys, "{ .reg .u32 old; ld.relaxed.sys.global.u32 old, [%0]; }")                      \
+    each(load_sys, "{ .reg .u32 old; ld.relaxed.sys.global.u32 old, [%0]; "                        \
+                   "st.global.u32 [%0+256], old; }")                                               \
     each(fenced_gpu, "fence.acq_rel.sys; red.relaxed.gpu.global.add.u32 [%0], %1;")
 
 #define KERNEL(name, code)                                                                         \

@@ -31,7 +31,7 @@ use order::{Opens, Overlap, has_programmatic_launches};
 use std::num::NonZeroU32;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
-use trace::{KernelId, Op, StreamId};
+use trace::{KernelId, MemoryKind, Op, StreamId};
 
 /// Bytes of a signal in a pad of PyTorch, and most signals of one instruction.
 const SIGNAL: u64 = 4;
@@ -283,8 +283,15 @@ fn scope(
     (kernel, known): (KernelId, &Evaluated),
 ) -> Option<(NonZeroU32, bool)> {
     let context = state.streams.get(stream)?.context;
+    // Another device may come later, and find in memory of the host what this one has done there.
     let is_alone = !state.shares && names.device_of(context).is_none();
-    if is_alone || !known.effects.iter().any(|e| e.kind.is_atomic()) {
+    let is_of_all = |address| {
+        use MemoryKind::{Managed, PinnedHost, RegisteredHost};
+        matches!(state.ordering.memory_kind(address), Some(Managed | PinnedHost | RegisteredHost))
+    };
+    let matters =
+        |e: &Effect| e.kind.is_atomic() && (!is_alone || e.bounds().is_some_and(|(first, _)| is_of_all(first)));
+    if !known.effects.iter().any(matters) {
         return None;
     }
     let device = names.device_number(context)?;

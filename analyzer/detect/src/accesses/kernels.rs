@@ -78,8 +78,10 @@ impl Work<'_, '_> {
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
                         let &Effect { selection, untold, narrow, .. } = effect;
-                        let scope = self.scope.filter(|_| effect.kind.is_atomic());
-                        let is_narrow = |alone| effect.kind.writes() && (narrow || alone);
+                        let is_atomic = effect.kind.is_atomic();
+                        let scope = self.scope.filter(|_| is_atomic || lock.is_some());
+                        let is_narrow =
+                            |alone| if is_atomic { effect.kind.writes() && (narrow || alone) } else { alone };
                         let reach = scope.map(|(device, alone)| Reach { device, is_narrow: is_narrow(alone) });
                         self.exclusion = Exclusion { lock, selection, untold, narrow, reach };
                         self.effect(effect, image);

@@ -207,7 +207,8 @@ pub struct Exclusion {
     /// The host takes this atomic store for a plain one, though the kernel has others that reach
     /// the host.
     pub narrow: bool,
-    /// Of an atomic access, where several devices may reach the memory: whom it reaches.
+    /// Where several devices may reach the memory: whom an atomic access reaches, or, of one that is
+    /// handed over by such, whom that does.
     pub reach: Option<Reach>,
 }
 
@@ -231,7 +232,8 @@ impl Exclusion {
 pub struct Reach {
     /// The device that makes it, the same number in each process.
     pub device: NonZeroU32,
-    /// It stores, and its scope does not go beyond that device.
+    /// It stores, and its scope does not go beyond that device; of what is handed over: no atomic
+    /// store of the launch goes beyond.
     pub is_narrow: bool,
 }
 
@@ -335,6 +337,8 @@ impl<'a> Touch<'a> {
 #[cfg(test)]
 mod tests {
     use super::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
+    use super::{Exclusion, Reach, conflict};
+    use std::num::NonZeroU32;
 
     const ALL: [AccessKind; 5] = [Read, Write, Atomic, AtomicRead, AtomicWrite];
 
@@ -355,12 +359,6 @@ mod tests {
             assert_eq!(b.stood_for_by() & a as u32 != 0, holds, "{b:?} by {a:?}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use AccessKind::{Atomic, AtomicRead, AtomicWrite, Read};
 
     fn on(device: u32, is_narrow: bool) -> Exclusion {
         let device = NonZeroU32::new(device).expect("a device");
@@ -369,10 +367,10 @@ mod tests {
 
     #[test]
     fn a_narrow_scope_misses_other_devices() {
-        let meets = |one: (AccessKind, &Exclusion), other| {
+        fn meets(one: (AccessKind, &Exclusion), other: (AccessKind, &Exclusion)) -> bool {
             assert_eq!(conflict(one, other), conflict(other, one));
             conflict(one, other)
-        };
+        }
         let (wide, narrow) = (on(1, false), on(1, true));
         for of in [Atomic, AtomicWrite, AtomicRead] {
             assert!(meets((Atomic, &narrow), (of, &on(2, false))), "{of:?}");
