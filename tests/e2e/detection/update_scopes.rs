@@ -32,8 +32,8 @@ const SILENT: [(&str, &str); 7] = [
     ("fenced_gpu", "red_sys"),
 ];
 
-/// The bytes of each finding, all of which must be certain.
-fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
+/// The bytes and the confidence of each finding.
+fn findings(code: &str, words: [&str; 5]) -> Option<(Vec<(String, String)>, String)> {
     let program = build::cuda_program_if_possible("sim/update_scopes.cu", "static", &["-w"])?;
     let json = build::scratch(&format!("update-scopes-{code}-{}", words.join("-"))).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--pedantic", "--error-exitcode", "0"]);
@@ -44,11 +44,17 @@ fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
     let findings = report["findings"].as_array().expect("a list");
     let bytes = |finding: &Value| {
-        assert_eq!(finding["confidence"], "certain", "{words:?} {code}: {}", ended.err);
         let bytes = &finding["access"]["bytes"];
-        format!("{}..{}", bytes["from"], bytes["to"])
+        (format!("{}..{}", bytes["from"], bytes["to"]), finding["confidence"].as_str().unwrap_or_default().to_owned())
     };
     Some((findings.iter().map(bytes).collect(), ended.err))
+}
+
+/// The bytes of each finding, all of which must be certain.
+fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
+    let (found, said) = findings(code, words)?;
+    assert!(found.iter().all(|(_, confidence)| confidence == "certain"), "{words:?} {code}: {said}");
+    Some((found.into_iter().map(|(bytes, _)| bytes).collect(), said))
 }
 
 fn judge(code: &str, kind: &str) {
@@ -77,6 +83,30 @@ fn the_scope_of_an_update_must_contain_the_other_device_in_ptx() {
 #[test]
 fn the_scope_of_an_update_must_contain_the_other_device_in_machine_code() {
     judge("sass", "peer");
+}
+
+/// What the first kernel does is kept, though nothing tells then that there will be another device.
+#[test]
+fn a_device_that_comes_later_counts() {
+    for (form, wanted) in [("red_gpu", &[WORD][..]), ("red_sys", &[])] {
+        let Some((found, said)) = found("sass", ["late", form, "red_sys", "other", "apart"]) else { return };
+        assert_eq!(found, wanted, "{form}: {said}");
+    }
+}
+
+/// A flag hands data over to another device only if its scope contains that.
+#[test]
+fn a_flag_of_a_device_hands_nothing_over_to_another_one() {
+    for code in ["ptx", "sass"] {
+        for (form, place, confidence) in
+            [("gives_gpu", "other", "certain"), ("gives_sys", "other", "possible"), ("gives_gpu", "same", "possible")]
+        {
+            let words = ["late", form, "takes", place, "apart"];
+            let Some((found, said)) = findings(code, words) else { return };
+            assert!(!found.is_empty(), "{words:?} {code}: {said}");
+            assert!(found.iter().all(|(_, is)| is == confidence), "{words:?} {code}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-// Two kernels update one word, each of them another one beside it, with scopes of their own. The
-// words of the command line: the kind of the memory (`shared`: two processes), the two scopes, where
+// Two kernels update one word, each of them another one beside it, with scopes of their own, or one
+// hands data over to the other by the word. The words of the command line: the kind of the memory
+// (`shared`: two processes; `late`: managed, and the other device comes later), the two forms, where
 // the second kernel runs (another device or the same), and whether it waits for the first. Prints
 // "done".
 #include <cuda_runtime.h>
@@ -42,10 +43,28 @@
     }
 FORMS(KERNEL)
 
+#define GIVES(name, scope)                                                                         \
+    __global__ void by_##name(unsigned *word, unsigned by) {                                       \
+        if (threadIdx.x) return;                                                                   \
+        word[64] = by;                                                                             \
+        asm volatile("st.release." scope ".global.u32 [%0], %1;" ::"l"(word), "r"(by) : "memory"); \
+    }
+GIVES(gives_gpu, "gpu")
+GIVES(gives_sys, "sys")
+__global__ void by_takes(unsigned *word, unsigned) {
+    if (threadIdx.x) return;
+    unsigned found = 0;
+    while (!found) asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(word) : "memory");
+    word[128] = word[64];
+}
+
 static void go(const std::string &form, unsigned *word, cudaStream_t on) {
 #define GO(name, code)                                                                             \
     if (form == #name) by_##name<<<1, 32, 0, on>>>(word, 1);
     FORMS(GO)
+    GO(gives_gpu, )
+    GO(gives_sys, )
+    GO(takes, )
     CHECK(cudaGetLastError());
 }
 
@@ -94,11 +113,13 @@ int main(int, char **args) {
     unsigned *word;
     cudaStream_t a, b;
     cudaEvent_t done;
-    CHECK(cudaSetDevice(1));
-    CHECK(cudaFree(nullptr));
+    if (kind != "late") {
+        CHECK(cudaSetDevice(1));
+        CHECK(cudaFree(nullptr));
+    }
     if (kind == "peer") CHECK(cudaDeviceEnablePeerAccess(0, 0));
     CHECK(cudaSetDevice(0));
-    if (kind == "managed") CHECK(cudaMallocManaged(&word, 4096));
+    if (kind == "managed" || kind == "late") CHECK(cudaMallocManaged(&word, 4096));
     else if (kind == "mapped") CHECK(cudaHostAlloc(&word, 4096, cudaHostAllocMapped | cudaHostAllocPortable));
     else CHECK(cudaMalloc(&word, 4096));
     CHECK(cudaMemset(word, 0, 4096));

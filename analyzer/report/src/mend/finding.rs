@@ -51,11 +51,7 @@ impl Elaborator<'_> {
             );
         }
         if race.previous.kind.is_atomic() && race.access.kind.is_atomic() {
-            s.facts.push(
-                "Both are atomic, but the scope of a store is its own device. A scope that contains both \
-                 (atomicAdd_system, cuda::thread_scope_system, .sys) needs no wait."
-                    .into(),
-            );
+            s.facts.push(lines::NARROW_SCOPE.into());
         }
         let is_one_stream = previous.stream.id == access.stream.id;
         let is_source = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
