@@ -53,7 +53,11 @@ fn findings(code: &str, words: [&str; 5]) -> Option<(Vec<(String, String)>, Stri
 /// The bytes of each finding, all of which must be certain.
 fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
     let (found, said) = findings(code, words)?;
-    assert!(found.iter().all(|(_, confidence)| confidence == "certain"), "{words:?} {code}: {said}");
+    // A kernel with a fence of the system and with updates may wait for the other process, and what
+    // is behind it is possible: machine code puts fences in front of some accesses.
+    let may_wait = words[0] == "shared" && (words[1].contains("sys") || words[2].contains("sys"));
+    let is_right = |confidence: &str| confidence == "certain" || may_wait && confidence == "possible";
+    assert!(found.iter().all(|(_, confidence)| is_right(confidence)), "{words:?} {code}: {said}");
     Some((found.into_iter().map(|(bytes, _)| bytes).collect(), said))
 }
 
