@@ -380,7 +380,7 @@ fn hands_over(a: &Access, b: &Access) -> bool {
     let devices = a.exclusion.reach.zip(b.exclusion.reach).is_some_and(|(one, other)| one.device != other.device);
     lock.may_hand_over(other)
         && (lock != other || a.site.kernel != b.site.kernel)
-        && !(devices && !lock.may_reach(other, reach))
+        && (!devices || lock.may_reach(other, reach))
 }
 
 /// Whether other kernels may have handed the bytes on from one of two accesses to the other.

@@ -8,7 +8,9 @@ use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, Held
 use crate::launches::map_copies::MapLayout;
 use crate::memory::allocations::{Home, Location};
 use crate::memory::tensor_maps;
-use crate::memory::{AccessKind, Allocations, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision, Reach};
+use crate::memory::{
+    AccessKind, Allocations, AtomicReach, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision,
+};
 use device_code::tensor_map::{self, Tensor};
 use kernels::{Early, LockRole};
 use trace::{ImageId, MemoryKind, Region};
@@ -82,7 +84,7 @@ impl Work<'_, '_> {
                         let scope = self.scope.filter(|_| is_atomic || lock.is_some());
                         let is_narrow =
                             |alone| if is_atomic { effect.kind.writes() && (narrow || alone) } else { alone };
-                        let reach = scope.map(|(device, alone)| Reach { device, is_narrow: is_narrow(alone) });
+                        let reach = scope.map(|(device, alone)| AtomicReach { device, is_narrow: is_narrow(alone) });
                         self.exclusion = Exclusion { lock, selection, untold, narrow, reach };
                         self.effect(effect, image);
                         (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);

@@ -207,9 +207,9 @@ pub struct Exclusion {
     /// The host takes this atomic store for a plain one, though the kernel has others that reach
     /// the host.
     pub narrow: bool,
-    /// Where several devices may reach the memory: whom an atomic access reaches, or, of one that is
-    /// handed over by such, whom that does.
-    pub reach: Option<Reach>,
+    /// Where several devices may reach the memory: whom an atomic access reaches, or, of what is
+    /// handed over by such accesses, whom these reach.
+    pub reach: Option<AtomicReach>,
 }
 
 impl Exclusion {
@@ -229,7 +229,7 @@ impl Exclusion {
 
 /// Whom an atomic access of a kernel reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Reach {
+pub struct AtomicReach {
     /// The device that makes it, the same number in each process.
     pub device: NonZeroU32,
     /// It stores, and its scope does not go beyond that device; of what is handed over: no atomic
@@ -237,7 +237,7 @@ pub struct Reach {
     pub is_narrow: bool,
 }
 
-impl Reach {
+impl AtomicReach {
     /// Whether one of two atomic accesses is a plain one to the other: they come from two devices,
     /// and the scope of a store does not contain both.
     fn misses(self, other: Self) -> bool {
@@ -337,7 +337,7 @@ impl<'a> Touch<'a> {
 #[cfg(test)]
 mod tests {
     use super::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
-    use super::{Exclusion, Reach, conflict};
+    use super::{AtomicReach, Exclusion, conflict};
     use std::num::NonZeroU32;
 
     const ALL: [AccessKind; 5] = [Read, Write, Atomic, AtomicRead, AtomicWrite];
@@ -362,7 +362,7 @@ mod tests {
 
     fn on(device: u32, is_narrow: bool) -> Exclusion {
         let device = NonZeroU32::new(device).expect("a device");
-        Exclusion { reach: Some(Reach { device, is_narrow }), ..Exclusion::NONE }
+        Exclusion { reach: Some(AtomicReach { device, is_narrow }), ..Exclusion::NONE }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Owns the exports of these functions. A collective fills the destination of each element, and
 //! whoever else reads the source does so before the collective is over. On a stream, the call
-//! counts as an op of this element's stream that reads the source and writes the destination, and as
-//! a meeting ([`super::meetings`]): what an element gets needs what the others have given, so what
+//! counts as an op of this element's stream that reads the source and writes the destination, and
+//! as a meeting ([`super::meetings`]): what an element gets needs what others have given, so what
 //! is behind the call on one stream comes after what is before it on the others' streams. It does
 //! not come after the calls of the others: NVSHMEM promises of each call what is its own element's.
 //! Of a broadcast all others wait for the root only. One that blocks the host accesses the

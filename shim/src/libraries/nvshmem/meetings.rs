@@ -1,7 +1,7 @@
 //! NVSHMEM's barriers: the elements of a team that come together.
 //!
-//! Owns their exports, and how elements meet on streams, in collectives too ([`super::collectives`]).
-//! There, each element records an event of its own and waits for those of
+//! Owns their exports, and how elements meet on streams, also in collectives
+//! ([`super::collectives`]). There, each element records an event of its own and waits for those of
 //! the others, which processes share by a name ([`trace::MEETING_KEY`]): the team's elements by
 //! their numbers in the world, and whose event it is. The n-th wait is for the n-th record.
 //! Elements whose memory this process does not share are left out: what they do is not compared
@@ -44,15 +44,18 @@ fn translated(team: i32, element: usize, other: i32) -> Option<i32> {
     (number >= 0).then_some(number)
 }
 
+/// The event of an element: its place in the team, and the event's name.
+type Named = (usize, Vec<u8>);
+
 /// The name of the own event, and those of the elements that share memory with this one, by their
 /// places in the team.
-fn names(team: i32) -> Option<((usize, Vec<u8>), Vec<(usize, Vec<u8>)>)> {
+fn names(team: i32) -> Option<(Named, Vec<Named>)> {
     let (count, own) = (elements_of(team)?, own_place_in(team)?);
     let world: Vec<i32> = (0..count).map(|element| translated(team, element, WORLD)).collect::<Option<_>>()?;
     let common: Vec<u8> = world.iter().flat_map(|number| number.to_le_bytes()).collect();
     let name = |element: usize| (element, [trace::MEETING_KEY, &common, &world[element].to_le_bytes()].concat());
     let near = |element: &usize| *element != own && translated(team, *element, SHARED).is_some();
-    let others: Vec<(usize, Vec<u8>)> = (0..count).filter(near).map(name).collect();
+    let others: Vec<Named> = (0..count).filter(near).map(name).collect();
     (own < count && others.len() < MOST).then(|| (name(own), others))
 }
 
