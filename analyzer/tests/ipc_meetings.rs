@@ -196,3 +196,42 @@ fn a_meeting_that_is_open_hides_no_news() {
         }
     }
 }
+
+/// The one process enqueues so many rounds, each with so many reads behind a meeting, before the
+/// other has come to the first. The last read comes before the last write has met.
+fn far_ahead(rounds: usize, each: usize, is_racy: bool) -> Run {
+    let mut run = met(true);
+    for _ in 0..rounds {
+        comes(&mut run, 1, 1, 2);
+        (0..each).for_each(|_| reads_there(&mut run));
+        comes(&mut run, 1, 1, 2);
+    }
+    for round in 0..rounds {
+        if round + 1 < rounds || !is_racy {
+            writes_there(&mut run);
+        }
+        comes(&mut run, 0, 0, 2);
+        if round + 1 == rounds && is_racy {
+            writes_there(&mut run);
+        }
+        comes(&mut run, 0, 0, 2);
+    }
+    run
+}
+
+#[test]
+fn a_process_may_be_many_meetings_ahead() {
+    far_ahead(40, 8, false).silent();
+    far_ahead(40, 8, true).finds("write-after-read certain");
+}
+
+/// What it costs to hold back 100,000 messages (`docs/measurements/analyzer-throughput.md`).
+#[test]
+#[ignore = "measures"]
+fn a_hundred_thousand_messages_behind_an_open_meeting() {
+    for rounds in [1, 100, 1000] {
+        let start = std::time::Instant::now();
+        far_ahead(rounds, 100_000 / rounds, false).silent();
+        println!("{rounds} rounds: {:.2?}", start.elapsed());
+    }
+}

@@ -285,6 +285,13 @@ impl Summary {
         self.system_stores.is_narrow(at)
     }
 
+    /// Whether none of its atomic stores and updates has a scope beyond its device. `false` where a
+    /// fence may make a message of one all the same.
+    #[must_use]
+    pub fn stores_within_device(&self) -> bool {
+        self.system_stores.is_none()
+    }
+
     /// The loads by which it polls flags.
     #[must_use]
     pub fn flag_loads(&self) -> &[FlagLoad] {

@@ -44,6 +44,11 @@ __global__ void move(Particle *p, int n) {
     if (i < n) p[i].x = 1;
 }
 __global__ void count(int *p) { atomicAdd_system(p, 1); }
+__global__ void count_on_device(int *p) { atomicAdd(p, 1); }
+__global__ void count_both(int *p, int *q) {
+    atomicAdd(p, 1);
+    atomicAdd_system(q, 1);
+}
 __global__ void announce(float *data, int n, int *flag) {
     for (int i = 0; i < n; i++) data[i] = 2;
     __threadfence_system();
@@ -252,6 +257,25 @@ static void silent_event() {
     CHECK(cudaEventSynchronize(e));
     sink = p[17];
 }
+static void device_update() {
+    int *p = managed<int>(64);
+    if (racy) count_on_device<<<1, 1, 0, a>>>(p);
+    else count<<<1, 1, 0, a>>>(p);
+    __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+}
+// Another word of the kernel has the scope that this one lacks.
+static void device_update_beside() {
+    int *p = managed<int>(64);
+    if (racy) count_both<<<1, 1, 0, a>>>(p, p + 32);
+    else count_both<<<1, 1, 0, a>>>(p + 32, p);
+    __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+}
+static void device_update_polled() {
+    int *p = managed<int>(64);
+    if (racy) count_on_device<<<1, 1, 0, a>>>(p);
+    else count<<<1, 1, 0, a>>>(p);
+    while (!__atomic_load_n(p, __ATOMIC_ACQUIRE)) std::this_thread::yield();
+}
 static void silent_system_atomics() {
     std::atomic<int> *p = (std::atomic<int> *)managed<int>(1);
     count<<<1, 1, 0, a>>>((int *)p);
@@ -296,6 +320,7 @@ static const struct Case {
     CASE(managed_backwards),     CASE(mapped_read),        CASE(pinned_download),
     CASE(pinned_refill),         CASE(registered_write),   CASE(struct_member),
     CASE(struct_copy),           CASE(copy_out),           CASE(set_memory),
+    CASE(device_update),         CASE(device_update_beside), CASE(device_update_polled),
     CASE(host_atomic),           CASE(managed_variable),   CASE(other_thread),
     CASE(wrong_stream),          CASE(host_function),      CASE(handed_over_by_atomic),
     CASE(handed_over_by_mutex),  CASE(silent_other_half),  CASE(silent_two_readers),

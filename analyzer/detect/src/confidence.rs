@@ -376,7 +376,11 @@ fn claims(a: &Access, b: &Access) -> bool {
 /// the other.
 fn hands_over(a: &Access, b: &Access) -> bool {
     let (Some(lock), Some(other)) = (a.exclusion.lock, b.exclusion.lock) else { return false };
-    lock.may_hand_over(other) && (lock != other || a.site.kernel != b.site.kernel)
+    let reach = (a.exclusion.reach.is_some_and(|to| to.is_narrow), b.exclusion.reach.is_some_and(|to| to.is_narrow));
+    let devices = a.exclusion.reach.zip(b.exclusion.reach).is_some_and(|(one, other)| one.device != other.device);
+    lock.may_hand_over(other)
+        && (lock != other || a.site.kernel != b.site.kernel)
+        && (!devices || lock.may_reach(other, reach))
 }
 
 /// Whether other kernels may have handed the bytes on from one of two accesses to the other.

@@ -6,7 +6,7 @@
 //! not grade how certain a race is: that is [`super::confidence`].
 
 use crate::confidence::{Confidence, Weakness};
-use crate::memory::{Access, AccessKind, Cause};
+use crate::memory::{Access, AccessKind, Cause, conflict};
 use serde::{Deserialize, Serialize};
 use trace::Epoch;
 
@@ -34,7 +34,7 @@ impl Hazard {
     /// The first that applies of read-after-write, write-after-write and write-after-read; `None`
     /// when the two do not conflict.
     pub(crate) fn of(previous: &Access, access: &Access) -> Option<Self> {
-        if !previous.kind.conflicts(access.kind) {
+        if !conflict((previous.kind, &previous.exclusion), (access.kind, &access.exclusion)) {
             None
         } else if previous.kind.writes() && access.kind.reads() {
             Some(Self::ReadAfterWrite)

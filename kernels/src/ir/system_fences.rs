@@ -144,11 +144,18 @@ impl SystemStores {
             let parts = &module.opcode(i.opcode).parts;
             let is = |name: &str| parts.iter().any(|part| part == name);
             let reaches_host = (is("volatile") || is("sys")) && !is("shared") && !is("local");
-            let (writes, updates) = (parts[0] == "st", matches!(parts[0].as_str(), "atom" | "red"));
+            let several = parts[0] == "multimem";
+            let writes = parts[0] == "st" || several && is("st");
+            let updates = matches!(parts[0].as_str(), "atom" | "red") || several && !is("st");
             self.writes |= writes && reaches_host;
             self.updates |= updates && reaches_host;
             self.at.extend(((writes || updates) && reaches_host).then_some(i.line));
         }
+    }
+
+    /// Whether none of its stores and updates reaches beyond its device.
+    pub(crate) fn is_none(&self) -> bool {
+        !self.apart && self.at.is_empty()
     }
 
     /// Whether the host takes an atomic store by this instruction for a plain one, though the

@@ -90,6 +90,12 @@ fn device_of(cx: &mut Cx<'_>, device: CUdevice) {
     let _ = real!(cuDeviceGetName(name.as_mut_ptr() => *mut u8, 127 => i32, device => CUdevice));
     let len = name.iter().position(|b| *b == 0).unwrap_or(0);
     cx.define(&Op::Device { ordinal: device as u32, arch, name: trace::codec::Text(&name[..len]) });
+    let mut uuid = [0_u8; 16];
+    let found = real!(cuDeviceGetUuid_v2(uuid.as_mut_ptr().cast() => *mut CUuuid, device => CUdevice));
+    if found == CUresult::SUCCESS && uuid != [0; 16] {
+        let [first, second] = [0, 8].map(|at| u64::from_le_bytes(uuid[at..at + 8].try_into().unwrap_or_default()));
+        cx.define(&Op::DeviceUuid { ordinal: device as u32, first, second });
+    }
     if attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0 {
         cx.define(&Op::Note { kind: NoteKind::Info, text: trace::SYSTEM_MEMORY.into(), count: 1 });
     }

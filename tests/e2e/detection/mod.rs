@@ -26,3 +26,4 @@ mod proxy_fences;
 mod random;
 mod recursion;
 mod stale_graphs;
+mod update_scopes;

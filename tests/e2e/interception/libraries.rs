@@ -169,13 +169,18 @@ fn fences_of_nvshmem_end_nothing_and_steps_leave_out_what_is_between() {
 #[test]
 fn barriers_of_nvshmem_order_its_elements() {
     let program = user("nvshmem_elements.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
-    for how in ["all", "team", "sync", "second", "host"] {
+    // A result of a collective needs what all have given, and a broadcast what the root has.
+    let collectives = ["reduced", "gathered", "exchanged", "scattered", "sent", "into-met", "from-met"];
+    for how in ["all", "team", "sync", "second", "host"].into_iter().chain(collectives) {
         let ended = end(streamsan(["--pedantic", "--"]).arg(&program).arg(how));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{how}: {}", ended.err);
         assert!(ended.err.contains("SUMMARY: 0 findings"), "{how}: {}", ended.err);
         assert!(ended.err.contains("0 calls not modelled"), "{how}: {}", ended.err);
     }
-    for how in ["nothing", "early", "late", "unseen"] {
+    let collectives =
+        ["reduced-early", "gathered-early", "exchanged-early", "scattered-early", "sent-early", "sent_back"];
+    let of_one_call = ["into", "from"];
+    for how in ["nothing", "early", "late", "unseen"].into_iter().chain(collectives).chain(of_one_call) {
         let ended = end(streamsan(["--"]).arg(&program).arg(how));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{how}: {}", ended.err);
         assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{how}: {}", ended.err);

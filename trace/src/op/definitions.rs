@@ -170,6 +170,15 @@ macro_rules! definitions {
         /// The same, the nanoseconds.
         nanoseconds: u32,
     }
+    /// By which name all processes know a device (an [`Op::Device`] that came before).
+    15 DeviceUuid {
+        /// Its ordinal in this process.
+        ordinal: u32,
+        /// The first eight bytes of its UUID.
+        first: u64,
+        /// The others.
+        second: u64,
+    }
 
     } };
 }

@@ -5,8 +5,9 @@
 use crate::ipc::exchange::PeerProcess;
 use detect::race::Hazard;
 use report::mend::api::Api;
-use report::mend::lines;
+use report::mend::lines::{self, NARROW_SCOPE};
 use report::model::{MendingLines, Side, Synchronisation};
+use report::words::Verb;
 
 /// The synchronisation between two processes: what is there, and what is missing.
 pub(crate) fn advice(
@@ -23,6 +24,11 @@ pub(crate) fn advice(
             "One of the two comes after a wait for a flag in memory, which may have been set behind the other one."
                 .into(),
         );
+    }
+    let is_atomic =
+        |side: &Side| matches!(side.verb, Verb::UpdatesAtomically | Verb::ReadsAtomically | Verb::WritesAtomically);
+    if is_atomic(previous) && is_atomic(access) {
+        s.facts.push(NARROW_SCOPE.into());
     }
     s.facts.push(format!(
         "{} submitted this access while no host thread could know that the previous one was over, and no wait for an event of both \

@@ -109,7 +109,8 @@ impl Member {
         let Some(base) = self.memory.get(&root) else { return };
         let moved = access.extent.clone().moved(BASE.wrapping_sub(*base));
         // Another process has the lock at another address, and the words that select.
-        let exclusion = Exclusion { lock: access.exclusion.lock.map(Lock::anywhere), ..Exclusion::NONE };
+        let Exclusion { lock, reach, .. } = access.exclusion;
+        let exclusion = Exclusion { lock: lock.map(Lock::anywhere), reach, ..Exclusion::NONE };
         let access = Access { extent: moved, exclusion, ..access.clone() };
         if self.sites.len() < MAX_SITES {
             self.sites.entry((site_key(&access), details(&access))).or_insert_with(|| access.clone());

@@ -20,7 +20,7 @@
 //! for the host to look at: atomic accesses that reach each other are no race, and nothing tells an
 //! atomic access of the host from a plain one. Without a fence such a word tells of nothing else. A
 //! word that a kernel stores with a narrower scope is no message, whatever else the kernel stores
-//! ([`detect::exact::scopes`]).
+//! ([`detect::exact::scopes`]), and an atomic access of the host misses it.
 //!
 //! The other way round, a kernel may wait for the host: what it does behind an atomic load of a
 //! word and an acquire (`kernels`, `ranges/handovers.rs`) comes after what the host does before it
@@ -56,6 +56,15 @@ use trace::{Epoch, HostFuncId, Op, Origin, Region, Space, StreamId};
 /// Whether memory may carry a message from the earlier side of a race to a host that looks for one.
 fn may_tell(race: &Race) -> bool {
     race.previous.kind.writes() && matches!(race.previous.site.cause, Cause::Kernel | Cause::Value)
+}
+
+/// Whether a kernel stores or updates something atomically, with a scope that does not contain the
+/// host.
+fn is_narrow(state: &ProcessState, facts: &mut ProcessFacts, work: &Access) -> bool {
+    let (kernel, arch) = (work.site.kernel, facts.arch(&state.streams, work.site.stream));
+    let is_stored = work.site.cause == Cause::Kernel && work.kind.writes() && work.kind.is_atomic();
+    let mut reaches = || facts.code.stores_for_host((kernel, facts.names.kernel(kernel), arch), work.kind);
+    is_stored && (work.exclusion.narrow || !reaches())
 }
 
 /// Whether one instruction may have stored these bytes atomically.
@@ -105,6 +114,14 @@ pub(super) fn host_touch(
     let context = state.submissions.context(origin, epoch);
     let site = context.site(Cause::Host, StreamId::NONE);
     let node = state.touches.node(func);
+    // An atomic access of the host misses what a kernel stores with the scope of its device.
+    let mut missed = Vec::new();
+    if atomic && node.is_none() {
+        let plain = if writes { AccessKind::Write } else { AccessKind::Read };
+        at(state, context, site, None).region(region, plain, Space::Unified, false);
+        missed = std::mem::take(&mut state.races);
+        missed.retain(|race| is_narrow(state, facts, &race.previous));
+    }
     match node {
         None => at(state, context, site, None).region(region, kind, Space::Unified, keep),
         // Of a graph that is destroyed while it runs, the order inside is gone.
@@ -120,6 +137,7 @@ pub(super) fn host_touch(
             state.graphs.put(exec, graph);
         }
     }
+    state.races.extend(missed);
     if !func.is_none() {
         let (touches, ordering) = (&state.touches, &state.ordering);
         let beside = |epoch| node.is_none() && ordering.runs_beside_function(func, epoch);
@@ -183,7 +201,8 @@ pub(super) fn host_touch(
         let own = node.map(|(_, index)| (state.ordering.stream_epoch_of(epoch), index));
         let told = senders.iter().any(|sender| sender.may_tell_of(work))
             || state.watches.graph_tells(work, own, &state.ordering);
-        let is_look = listens && may_tell(race);
+        let misses = atomic && work.kind.is_atomic();
+        let is_look = listens && may_tell(race) && !misses;
         if is_look {
             state.touches.hear(race.previous.epoch);
         }

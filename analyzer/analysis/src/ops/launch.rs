@@ -16,19 +16,22 @@ use detect::exact::learned::Shape;
 use detect::exact::pending::MeasuredLaunch;
 use detect::exact::{atomics, compare, fences, locks, measured, measuring, scopes, settle};
 use detect::hints::{CodeSpot, DoubtfulLaunch};
+use detect::launch_memory::evaluator::LaunchEvaluator;
 use detect::launch_memory::launch_key::LaunchKey;
 use detect::launch_memory::replay::ReplayLog;
 use detect::launches::dependence::Dependence;
-use detect::launches::effects::{Effect, EffectBase, Knowledge, Launch, candidate_pointers};
+use detect::launches::effects::{Effect, EffectBase, Evaluated, Knowledge, Launch, candidate_pointers};
 use detect::memory::{self, AccessKind, Cause, Site};
 use detect::state::graphs::Graph;
+use detect::state::names::Names;
 use detect::state::polls::Poll;
 use detect::state::signal_pads::{PadUse, SignalPads};
 use kernels::Reason;
 use order::{Opens, Overlap, has_programmatic_launches};
+use std::num::NonZeroU32;
 use trace::launch_flags::PROGRAMMATIC_SERIALIZATION;
 use trace::ring::back_channel::LaunchClass;
-use trace::{KernelId, Op, StreamId};
+use trace::{KernelId, MemoryKind, Op, StreamId};
 
 /// Bytes of a signal in a pad of PyTorch, and most signals of one instruction.
 const SIGNAL: u64 = 4;
@@ -80,6 +83,7 @@ pub(super) fn launch(
     for &at in &polled {
         state.polls.note(Poll { epoch: context.epoch, kernel, at });
     }
+    let scope = scope(state, (&facts.names, &mut facts.code), stream, (kernel, &predicted));
     let mut doubtful = Vec::new();
     if state.shares {
         let unseen = facts.code.waits_unseen((kernel, def, arch), &state.memory, &predicted);
@@ -202,7 +206,7 @@ pub(super) fn launch(
     let supposed = state.exact.supposed();
     let mut work =
         Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic).suppose(supposed);
-    work = work.overlapping(before_wait);
+    work = work.overlapping(before_wait).with_scope(scope);
     let known = match &measured {
         Some((known, unseen)) => {
             work.predicted(|work| match predicted.knowledge {
@@ -222,8 +226,8 @@ pub(super) fn launch(
             &predicted
         }
         None => {
-            // A replay would not tell that the kernel polls.
-            if plain && polled.is_empty() {
+            // A replay would not tell that the kernel polls, nor on which device it runs.
+            if plain && polled.is_empty() && scope.is_none() {
                 work.record();
             }
             work.effects(&predicted, image);
@@ -268,6 +272,31 @@ pub(super) fn launch(
     if !pads.is_empty() {
         note_pads(state, &pads, PadUse { epoch: context.epoch, stack: context.origin.stack, stream }, node);
     }
+}
+
+/// Of a launch with atomic accesses, where other devices may reach its memory: its device, and
+/// whether none of its stores has a scope beyond that.
+fn scope(
+    state: &ProcessState,
+    (names, code): (&Names, &mut LaunchEvaluator),
+    stream: StreamId,
+    (kernel, known): (KernelId, &Evaluated),
+) -> Option<(NonZeroU32, bool)> {
+    let context = state.streams.get(stream)?.context;
+    // Another device may come later, and find in memory of the host what this one has done there.
+    let is_alone = !state.shares && names.device_of(context).is_none();
+    let is_of_all = |address| {
+        use MemoryKind::{Managed, PinnedHost, RegisteredHost};
+        matches!(state.ordering.memory_kind(address), Some(Managed | PinnedHost | RegisteredHost))
+    };
+    let matters =
+        |e: &Effect| e.kind.is_atomic() && (!is_alone || e.bounds().is_some_and(|(first, _)| is_of_all(first)));
+    if !known.effects.iter().any(matters) {
+        return None;
+    }
+    let device = names.device_number(context)?;
+    let id = (kernel, names.kernel(kernel), names.arch(context));
+    Some((device, code.stores_within_device(id, known)))
 }
 
 /// A launch updates words of signal pads.

@@ -7,7 +7,7 @@
 use super::{Outside, Work};
 use crate::launches::effects::{Effect, EffectBase, EffectExtent, Evaluated, HeldLock};
 use crate::memory::allocations::{Home, Location};
-use crate::memory::{AccessKind, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
+use crate::memory::{AccessKind, AtomicReach, Cause, Dim, Exclusion, Extent, Lock, Overlap, Pieces, Precision};
 use kernels::{Early, LockRole};
 use trace::{ImageId, Region};
 
@@ -73,7 +73,12 @@ impl Work<'_, '_> {
                         let lock = effect.lock.as_ref().map(|lock| self.lock(lock, image));
                         lock.into_iter().for_each(|lock| self.memory.relays.note(lock));
                         let &Effect { selection, untold, narrow, .. } = effect;
-                        self.exclusion = Exclusion { lock, selection, untold, narrow };
+                        let is_atomic = effect.kind.is_atomic();
+                        let scope = self.scope.filter(|_| is_atomic || lock.is_some());
+                        let is_narrow =
+                            |alone| if is_atomic { effect.kind.writes() && (narrow || alone) } else { alone };
+                        let reach = scope.map(|(device, alone)| AtomicReach { device, is_narrow: is_narrow(alone) });
+                        self.exclusion = Exclusion { lock, selection, untold, narrow, reach };
                         self.effect(effect, image);
                         (self.site.guessed, self.exclusion) = (false, Exclusion::NONE);
                     }

@@ -14,6 +14,7 @@ use crate::memory::{Access, AccessKind, AllocationId, Allocations, Cause, Dim, E
 use crate::race::Race;
 use crate::recording::ReplayRecorder;
 use crate::state::happens_before::View;
+use std::num::NonZeroU32;
 use trace::{Region, Space};
 
 /// Maximum number of allocations that one access is split over. A longer access is cut short.
@@ -40,6 +41,9 @@ pub struct Work<'a, 'v> {
     pub site: Site,
     /// What may keep the threads of the current access from those of another.
     exclusion: Exclusion,
+    /// Of a kernel, where several devices may reach the memory: its device, and whether none of its
+    /// atomic stores has a scope beyond that.
+    scope: Option<(NonZeroU32, bool)>,
     /// Races found are appended here.
     pub(crate) races: &'a mut Vec<Race>,
     /// Whether to compare accesses of unknown extent at different addresses.
@@ -76,6 +80,7 @@ impl<'a, 'v> Work<'a, 'v> {
             before_wait: None,
             site,
             exclusion: Exclusion::NONE,
+            scope: None,
             races,
             pedantic,
             unplaced: Unplaced::default(),
@@ -93,6 +98,13 @@ impl<'a, 'v> Work<'a, 'v> {
     #[must_use]
     pub fn overlapping(self, before_wait: Option<View<'v>>) -> Self {
         Self { before_wait, ..self }
+    }
+
+    /// Of a kernel, where several devices may reach the memory: its device, and whether none of its
+    /// atomic stores has a scope beyond that.
+    #[must_use]
+    pub fn with_scope(self, scope: Option<(NonZeroU32, bool)>) -> Self {
+        Self { scope, ..self }
     }
 
     /// Remembers where the accesses go; see [`crate::launch_memory::replay`].

@@ -18,14 +18,16 @@ fn is_atomic_store(effect: &Effect) -> bool {
     effect.kind.writes() && effect.kind.is_atomic()
 }
 
-/// Marks the measured stores that the host takes for plain ones, in a kernel that has others.
-pub fn mark(known: &Evaluated, image: ImageId, memory: &Allocations, measured: &mut Vec<Effect>) {
+/// Whether a launch stores by no instruction but those of its own code, all of which are known.
+pub(crate) fn knows_stores(known: &Evaluated) -> bool {
     let is_missing = known.indirect && known.effects.iter().all(|e| !e.is_unplaced());
     let is_open = |e: &Effect| matches!(e.why, Some(Reason::Call | Reason::Passed | Reason::Instruction));
-    if known.knowledge == Knowledge::Unknown || is_missing || known.effects.iter().any(is_open) {
-        return;
-    }
-    if !known.effects.iter().any(|e| e.narrow) {
+    known.knowledge != Knowledge::Unknown && !is_missing && !known.effects.iter().any(is_open)
+}
+
+/// Marks the measured stores that the host takes for plain ones, in a kernel that has others.
+pub fn mark(known: &Evaluated, image: ImageId, memory: &Allocations, measured: &mut Vec<Effect>) {
+    if !knows_stores(known) || !known.effects.iter().any(|e| e.narrow) {
         return;
     }
     let mut wide = ByteSet::default();
@@ -54,8 +56,33 @@ fn divide(effect: Effect, (bytes, exact): (&ByteSet, bool), wide: &ByteSet, to: 
             let part = |(bytes, narrow)| part_of(&effect, bytes).map(|part| Effect { narrow, ..part });
             to.extend([(&narrow, true), (&both, false)].into_iter().filter_map(part));
         }
+        // Of a bound, each run by itself is one, too.
+        (false, false) if is_small_bound(&effect) && narrow.spans().len() + both.spans().len() <= RUNS => {
+            let runs = |bytes: &ByteSet, narrow: bool| {
+                let run = |(lo, hi): &(u64, u64)| EffectExtent::Bounded {
+                    lo: *lo,
+                    hi: *hi,
+                    width: hi - lo,
+                    dims: Vec::new(),
+                    exact: false,
+                };
+                let part = |bytes| Effect { bytes, narrow, ..effect.clone() };
+                bytes.spans().iter().map(run).map(part).collect::<Vec<_>>()
+            };
+            let (narrow, both) = (runs(&narrow, true), runs(&both, false));
+            to.extend(narrow.into_iter().chain(both));
+        }
         _ => to.push(effect),
     }
+}
+
+/// Runs into which a bound is divided at most.
+const RUNS: usize = 64;
+
+/// Whether it is a bound with few enough runs to be looked at one by one.
+fn is_small_bound(effect: &Effect) -> bool {
+    let EffectExtent::Bounded { ref dims, exact: false, .. } = effect.bytes else { return false };
+    dims.iter().try_fold(1_u64, |runs, dim| runs.checked_mul(dim.count)).is_some_and(|runs| runs <= RUNS as u64)
 }
 
 /// What the bytes of a predicted effect count from: the same address space, or a variable.
@@ -149,11 +176,10 @@ mod tests {
         }
         let variable = Effect { base: EffectBase::Global("flag".into()), ..exact(0, 1) };
         assert_eq!(marked(vec![variable], exact(0x1000, 1)), [(word(0x1000), false)]);
-        // A bound is not divided, and a plain store is none of these.
+        // A bound is divided into bounds, and a plain store is none of these.
         let EffectExtent::Bounded { lo, hi, width, dims, .. } = exact(0x1000, 2).bytes else { unreachable!() };
         let bound = Effect { bytes: EffectExtent::Bounded { lo, hi, width, dims, exact: false }, ..exact(0x1000, 2) };
-        let both = Some(vec![(0x1000, 0x1004), (0x1040, 0x1044)]);
-        assert_eq!(marked(vec![exact(0x1040, 1)], bound), [(both, false)]);
+        assert_eq!(marked(vec![exact(0x1040, 1)], bound), [(word(0x1000), true), (word(0x1040), false)]);
         let plain = Effect { kind: AccessKind::Write, ..exact(0x1000, 1) };
         assert_eq!(marked(vec![exact(0x1040, 1)], plain), [(word(0x1000), false)]);
     }

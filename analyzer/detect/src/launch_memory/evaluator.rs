@@ -8,6 +8,7 @@
 use crate::coverage::Unplaced;
 use crate::exact::fences::MeasuredOrder;
 use crate::exact::measured::kind;
+use crate::exact::scopes;
 use crate::launch_memory::launch_cache::{CachedLaunch, LaunchCache};
 use crate::launch_memory::launch_key::LaunchKey;
 use crate::launch_memory::replay::ReplayLog;
@@ -219,6 +220,16 @@ impl LaunchEvaluator {
         kind: AccessKind,
     ) -> bool {
         self.kernel(id, def, arch).as_ref().map_or(true, |code| code.stores_for_host(kind))
+    }
+
+    /// Whether no atomic store of this launch has a scope beyond its device: all its code is known,
+    /// and none does.
+    pub fn stores_within_device(
+        &mut self,
+        (id, def, arch): (KernelId, Option<&KernelDef>, Option<u32>),
+        known: &Evaluated,
+    ) -> bool {
+        scopes::knows_stores(known) && self.kernel(id, def, arch).as_ref().is_ok_and(|code| code.stores_within_device())
     }
 
     /// See [`KernelCode::listens`]. A kernel without readable code may.

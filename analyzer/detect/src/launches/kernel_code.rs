@@ -114,6 +114,10 @@ pub trait KernelCode: Send {
     fn stores_for_host(&self, _kind: AccessKind) -> bool {
         false
     }
+    /// Whether no atomic store of its code has a scope beyond its device.
+    fn stores_within_device(&self) -> bool {
+        false
+    }
     /// Whether the kernel may learn of what others do while it runs, or goes through addresses that
     /// it loads: it has atomic loads, or such addresses.
     fn listens(&self) -> bool {

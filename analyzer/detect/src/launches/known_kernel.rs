@@ -153,6 +153,10 @@ impl KernelCode for KnownKernel {
         }
     }
 
+    fn stores_within_device(&self) -> bool {
+        self.summary.stores_within_device()
+    }
+
     fn listens(&self) -> bool {
         let loads = self.summary.instructions().any(|(kind, ..)| kind == kernels::AccessKind::AtomicRead);
         loads || self.summary.indirect().any()

@@ -8,6 +8,7 @@ use super::extent::Extent;
 use super::lock::Lock;
 use crate::memory::Region;
 use kernels::Selection;
+use std::num::NonZeroU32;
 use trace::{CallId, Epoch, KernelId, StackId, StreamId, ThreadId};
 
 /// What an access does to its bytes.
@@ -46,7 +47,7 @@ impl AccessKind {
         !matches!(self, Self::Read | Self::Write)
     }
 
-    /// Whether two accesses to one byte conflict.
+    /// Whether two accesses to one byte conflict, if each reaches the other: see [`conflict`].
     pub fn conflicts(self, other: Self) -> bool {
         (self.writes() || other.writes()) && !(self.is_atomic() && other.is_atomic())
     }
@@ -206,11 +207,48 @@ pub struct Exclusion {
     /// The host takes this atomic store for a plain one, though the kernel has others that reach
     /// the host.
     pub narrow: bool,
+    /// Where several devices may reach the memory: whom an atomic access reaches, or, of what is
+    /// handed over by such accesses, whom these reach.
+    pub reach: Option<AtomicReach>,
 }
 
 impl Exclusion {
     /// No lock, and no selection.
-    pub const NONE: Self = Self { lock: None, selection: None, untold: false, narrow: false };
+    pub const NONE: Self = Self { lock: None, selection: None, untold: false, narrow: false, reach: None };
+
+    /// Whether every atomic access that misses an access of the other kind misses one of this kind,
+    /// too.
+    pub(crate) fn reach_stands_for(&self, other: &Self) -> bool {
+        match (self.reach, other.reach) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(own), Some(other)) => own.device == other.device && own.is_narrow >= other.is_narrow,
+        }
+    }
+}
+
+/// Whom an atomic access of a kernel reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AtomicReach {
+    /// The device that makes it, the same number in each process.
+    pub device: NonZeroU32,
+    /// It stores, and its scope does not go beyond that device; of what is handed over: no atomic
+    /// store of the launch goes beyond.
+    pub is_narrow: bool,
+}
+
+impl AtomicReach {
+    /// Whether one of two atomic accesses is a plain one to the other: they come from two devices,
+    /// and the scope of a store does not contain both.
+    fn misses(self, other: Self) -> bool {
+        self.device != other.device && (self.is_narrow || other.is_narrow)
+    }
+}
+
+/// Whether two accesses of different ops to one byte conflict.
+pub fn conflict(one: (AccessKind, &Exclusion), other: (AccessKind, &Exclusion)) -> bool {
+    let misses = || one.1.reach.zip(other.1.reach).is_some_and(|(own, other)| own.misses(other));
+    one.0.conflicts(other.0) || one.0.is_atomic() && other.0.is_atomic() && misses()
 }
 
 /// What few accesses have.
@@ -299,6 +337,8 @@ impl<'a> Touch<'a> {
 #[cfg(test)]
 mod tests {
     use super::AccessKind::{self, Atomic, AtomicRead, AtomicWrite, Read, Write};
+    use super::{AtomicReach, Exclusion, conflict};
+    use std::num::NonZeroU32;
 
     const ALL: [AccessKind; 5] = [Read, Write, Atomic, AtomicRead, AtomicWrite];
 
@@ -318,5 +358,35 @@ mod tests {
             assert_eq!(a.stands_for(b), holds, "{a:?} for {b:?}");
             assert_eq!(b.stood_for_by() & a as u32 != 0, holds, "{b:?} by {a:?}");
         }
+    }
+
+    fn on(device: u32, is_narrow: bool) -> Exclusion {
+        let device = NonZeroU32::new(device).expect("a device");
+        Exclusion { reach: Some(AtomicReach { device, is_narrow }), ..Exclusion::NONE }
+    }
+
+    #[test]
+    fn a_narrow_scope_misses_other_devices() {
+        fn meets(one: (AccessKind, &Exclusion), other: (AccessKind, &Exclusion)) -> bool {
+            assert_eq!(conflict(one, other), conflict(other, one));
+            conflict(one, other)
+        }
+        let (wide, narrow) = (on(1, false), on(1, true));
+        for of in [Atomic, AtomicWrite, AtomicRead] {
+            assert!(meets((Atomic, &narrow), (of, &on(2, false))), "{of:?}");
+            assert!(!meets((Atomic, &narrow), (of, &on(1, false))), "{of:?}: one device");
+            assert!(!meets((Atomic, &wide), (of, &on(2, false))), "{of:?}: the system");
+            assert!(!meets((Atomic, &narrow), (of, &Exclusion::NONE)), "{of:?}: unknown");
+        }
+        assert!(meets((AtomicWrite, &wide), (Atomic, &on(2, true))));
+        assert!(meets((Atomic, &wide), (Read, &Exclusion::NONE)));
+    }
+
+    #[test]
+    fn one_stands_for_what_misses_no_more() {
+        assert!(on(1, true).reach_stands_for(&on(1, false)) && on(1, false).reach_stands_for(&on(1, false)));
+        assert!(!on(1, false).reach_stands_for(&on(1, true)), "the narrow one misses more");
+        assert!(!on(2, true).reach_stands_for(&on(1, true)), "another device");
+        assert!(on(1, false).reach_stands_for(&Exclusion::NONE) && !Exclusion::NONE.reach_stands_for(&on(1, false)));
     }
 }

@@ -74,6 +74,12 @@ impl Lock {
         pair && !self.is_anywhere() && !other.is_anywhere() && self.meets(other)
     }
 
+    /// Of two that may hand over to each other from one device to another: whether the store of one
+    /// that comes first may reach the other. `is_narrow`: the scope of its stores does not.
+    pub(crate) fn may_reach(self, other: Self, is_narrow: (bool, bool)) -> bool {
+        self.role.may_precede(other.role) && !is_narrow.0 || other.role.may_precede(self.role) && !is_narrow.1
+    }
+
     fn end(self) -> u64 {
         if self.is_anywhere() { u64::MAX } else { self.lo.saturating_add(u64::from(self.len.get())) }
     }

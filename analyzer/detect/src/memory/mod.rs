@@ -37,7 +37,7 @@ pub(crate) mod tensor_maps;
 
 pub use crate::memory::generations::Generation;
 pub use crate::memory::interval_map::At;
-pub use access::{Access, AccessKind, Cause, Exclusion, Overlap, Site, Touch};
+pub use access::{Access, AccessKind, AtomicReach, Cause, Exclusion, Overlap, Site, Touch, conflict};
 pub use access_map::AccessMap;
 pub use allocation::{Allocation, AllocationId, Object};
 pub use allocations::Allocations;

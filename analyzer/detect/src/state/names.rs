@@ -3,8 +3,10 @@
 //! Owns those names, and the description of the process. Does not own stacks and modules
 //! ([`symbols`]) or code images ([`crate::launches::image_reader`]).
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroU32;
 use trace::{CallId, ContextId, ImageId, KernelId, Op, ParamSlot, ThreadId};
 
 /// A kernel as loaded.
@@ -68,6 +70,8 @@ pub struct Names {
     kernels: FxHashMap<KernelId, KernelDef>,
     /// Compute capability by device ordinal.
     devices: FxHashMap<u32, u32>,
+    /// The same number for a device in each process, by ordinal.
+    device_numbers: FxHashMap<u32, NonZeroU32>,
     contexts: FxHashMap<ContextId, u32>,
     /// Whether the program runs Python code.
     pub python: bool,
@@ -95,6 +99,13 @@ impl Names {
             }
             Op::Device { ordinal, arch, .. } => {
                 self.devices.insert(ordinal, arch);
+            }
+            Op::DeviceUuid { ordinal, first, second } => {
+                let mut hasher = FxHasher::default();
+                (first, second).hash(&mut hasher);
+                let number = hasher.finish();
+                let number = NonZeroU32::new((number ^ number >> 32) as u32).unwrap_or(NonZeroU32::MIN);
+                self.device_numbers.insert(ordinal, number);
             }
             Op::ContextCreate { context, device, .. } => {
                 self.contexts.insert(context, device);
@@ -129,6 +140,11 @@ impl Names {
     pub fn device_of(&self, context: ContextId) -> Option<u32> {
         let device = *self.contexts.get(&context)?;
         self.contexts.values().any(|d| *d != device).then_some(device)
+    }
+
+    /// A number for the device of a context that is the same in each process.
+    pub fn device_number(&self, context: ContextId) -> Option<NonZeroU32> {
+        self.device_numbers.get(self.contexts.get(&context)?).copied()
     }
 
     /// How many contexts there have been.

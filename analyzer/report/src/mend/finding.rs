@@ -50,6 +50,9 @@ impl Elaborator<'_> {
                     .into(),
             );
         }
+        if race.previous.kind.is_atomic() && race.access.kind.is_atomic() {
+            s.facts.push(lines::NARROW_SCOPE.into());
+        }
         let is_one_stream = previous.stream.id == access.stream.id;
         let is_source = race.access.site.cause == Cause::Copy && race.access.kind == AccessKind::Read;
         let overlaps = race.access.site.overlap != Overlap::No;

@@ -7,6 +7,10 @@ use crate::cause::Join;
 use crate::model::StreamName;
 use crate::words::LaneKind;
 
+/// Of two atomic accesses that race.
+pub const NARROW_SCOPE: &str = "Both are atomic, but the scope of a store is its own device. A scope that contains both \
+    (atomicAdd_system, cuda::thread_scope_system, .sys) needs no wait.";
+
 /// One end of a wait.
 #[derive(Clone, Debug, Default)]
 pub struct WaitEnd {

@@ -2,9 +2,11 @@
 //!
 //! Owns the exports of these functions. A collective fills the destination of each element, and
 //! whoever else reads the source does so before the collective is over. On a stream, the call
-//! counts as an op of this element's stream that reads the source and writes the destination. The
-//! kernels that NVSHMEM launches for it are seen beside that: they wait for the other elements, and
-//! what is behind them is possible only between processes. One that blocks the host accesses the
+//! counts as an op of this element's stream that reads the source and writes the destination, and
+//! as a meeting ([`super::meetings`]): what an element gets needs what others have given, so what
+//! is behind the call on one stream comes after what is before it on the others' streams. It does
+//! not come after the calls of the others: NVSHMEM promises of each call what is its own element's.
+//! Of a broadcast all others wait for the root only. One that blocks the host accesses the
 //! same during the call, on a stream of NVSHMEM's own: it comes after what the host has seen
 //! finish, and after nothing else ([`super::by_host`]).
 
@@ -14,7 +16,8 @@ use cuda_sys::CUstream;
 use trace::Region;
 
 use super::by_host::during;
-use super::{Dest, Effects, Source, ahead_of, elements_of, export, own_place_in};
+use super::meetings::{Awaited, meeting};
+use super::{Dest, Effects, Source, elements_of, export, own_place_in};
 use crate::log::nvshmem_names::{with_bits, with_numbers, with_types};
 
 /// A collective that reads and writes so many bytes; `None`: how many is not known.
@@ -55,7 +58,7 @@ macro_rules! collective {
     ([$($name:expr),+] $ty:ty, $size:expr, $what:ident) => {
         export!([$($name),+]
             (team: i32, dest: Dest<$ty>, source: Source<$ty>, count: usize, stream: CUstream) -> c_int, -1,
-            ahead_of(stream, || $what(team, dest, source, count.checked_mul($size))));
+            meeting(stream, (team, Awaited::All), || $what(team, dest, source, count.checked_mul($size))));
     };
 }
 
@@ -63,7 +66,7 @@ macro_rules! rooted {
     ([$($name:expr),+] $ty:ty, $size:expr) => {
         export!([$($name),+]
             (team: i32, dest: Dest<$ty>, source: Source<$ty>, count: usize, root: c_int, stream: CUstream) -> c_int, -1,
-            ahead_of(stream, || broadcast(team, dest, source, count.checked_mul($size), root)));
+            meeting(stream, (team, Awaited::Only(root)), || broadcast(team, dest, source, count.checked_mul($size), root)));
     };
 }
 

@@ -1,6 +1,7 @@
 //! NVSHMEM's barriers: the elements of a team that come together.
 //!
-//! Owns their exports. On streams, each element records an event of its own and waits for those of
+//! Owns their exports, and how elements meet on streams, also in collectives
+//! ([`super::collectives`]). There, each element records an event of its own and waits for those of
 //! the others, which processes share by a name ([`trace::MEETING_KEY`]): the team's elements by
 //! their numbers in the world, and whose event it is. The n-th wait is for the n-th record.
 //! Elements whose memory this process does not share are left out: what they do is not compared
@@ -16,7 +17,7 @@ use cuda_sys::{CUstream, FnId};
 use trace::{EventId, EventMode, Op};
 
 use super::by_host::ending;
-use super::{SONAME, asking, elements_of, export, handle_of, is_observed, own_place_in};
+use super::{Effects, SONAME, asking, elements_of, export, handle_of, is_observed, own_place_in};
 use crate::ids::events::{note_shared, unnamed_event};
 use crate::ids::streams::working_stream;
 use crate::observe::{Phase, observe};
@@ -43,51 +44,89 @@ fn translated(team: i32, element: usize, other: i32) -> Option<i32> {
     (number >= 0).then_some(number)
 }
 
-/// The names of the own event, and of those of the elements that share memory with this one.
-fn names(team: i32) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+/// The event of an element: its place in the team, and the event's name.
+type Named = (usize, Vec<u8>);
+
+/// The name of the own event, and those of the elements that share memory with this one, by their
+/// places in the team.
+fn names(team: i32) -> Option<(Named, Vec<Named>)> {
     let (count, own) = (elements_of(team)?, own_place_in(team)?);
     let world: Vec<i32> = (0..count).map(|element| translated(team, element, WORLD)).collect::<Option<_>>()?;
     let common: Vec<u8> = world.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let name = |element: usize| [trace::MEETING_KEY, &common, &world[element].to_le_bytes()].concat();
+    let name = |element: usize| (element, [trace::MEETING_KEY, &common, &world[element].to_le_bytes()].concat());
     let near = |element: &usize| *element != own && translated(team, *element, SHARED).is_some();
-    let others: Vec<Vec<u8>> = (0..count).filter(near).map(name).collect();
+    let others: Vec<Named> = (0..count).filter(near).map(name).collect();
     (own < count && others.len() < MOST).then(|| (name(own), others))
 }
 
-/// The elements of a team meet on their streams.
-fn meeting<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, team: i32) -> R {
+/// Whom the elements of a team wait for.
+#[derive(Clone, Copy)]
+pub(super) enum Awaited {
+    /// Each waits for all others: a barrier, and where the result of each needs what all have.
+    All,
+    /// All others wait for this one.
+    Only(c_int),
+}
+
+/// The elements of a team meet on their streams. `effects`: what this one does between its arrival
+/// and its wait.
+pub(super) fn meeting<R>(
+    id: FnId,
+    real: impl FnOnce() -> R,
+    stream: CUstream,
+    (team, awaited): (i32, Awaited),
+    effects: impl Fn() -> Effects,
+) -> R {
     if !is_observed() {
         return real();
     }
-    let names = asking(|| names(team));
+    // In a graph, or of a team that is not known, it stays what NVSHMEM makes of it.
+    if meets(id, stream, (team, awaited), &effects) { asking(real) } else { real() }
+}
+
+/// Logs a meeting. False: it is not known who meets.
+#[inline(never)]
+fn meets(id: FnId, stream: CUstream, (team, awaited): (i32, Awaited), effects: &dyn Fn() -> Effects) -> bool {
+    let (names, effects) = asking(|| (names(team), effects()));
     let mut is_known = false;
     observe(id, 0, Phase::Before, |cx| {
-        let Some((own, others)) = &names else { return cx.not_modelled() };
-        let Some(stream) = working_stream(cx, handle_of(stream)) else { return };
-        is_known = true;
-        if others.is_empty() {
-            return;
+        if effects.in_part || names.is_none() {
+            cx.not_modelled();
         }
-        let mut events = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut event = |name: &Vec<u8>| {
-            *events.entry(name.clone()).or_insert_with(|| {
-                note_shared();
-                crate::log::shared::record_time();
-                let event = unnamed_event(cx);
-                cx.without_stack().log(&Op::SharedEvent { event, key: name });
-                event
-            })
-        };
-        let own = event(own);
-        let others: Vec<EventId> = others.iter().map(event).collect();
-        drop(events);
-        cx.log(&Op::EventRecord { event: own, stream, mode: EventMode::Plain });
-        for event in others {
+        let Some(stream) = working_stream(cx, handle_of(stream)) else { return };
+        let (mut own, mut awaits) = (None, Vec::new());
+        if let Some((mine, others)) = &names {
+            is_known = true;
+            let is_awaited = |place: usize| match awaited {
+                Awaited::All => true,
+                Awaited::Only(one) => usize::try_from(one) == Ok(place),
+            };
+            let mut event = |name: &Vec<u8>| {
+                let mut events = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
+                *events.entry(name.clone()).or_insert_with(|| {
+                    note_shared();
+                    crate::log::shared::record_time();
+                    let event = unnamed_event(cx);
+                    cx.without_stack().log(&Op::SharedEvent { event, key: name });
+                    event
+                })
+            };
+            if is_awaited(mine.0) && !others.is_empty() {
+                own = Some(event(&mine.1));
+            }
+            awaits.extend(others.iter().filter(|other| is_awaited(other.0)).map(|other| event(&other.1)));
+        }
+        if let Some(event) = own {
+            cx.log(&Op::EventRecord { event, stream, mode: EventMode::Plain });
+        }
+        effects.ops(stream, |op| {
+            cx.log(&op);
+        });
+        for event in awaits {
             cx.log(&Op::StreamWait { stream, event, mode: EventMode::Plain });
         }
     });
-    // In a graph, or of a team that is not known, it stays what NVSHMEM makes of it.
-    if is_known { asking(real) } else { real() }
+    is_known
 }
 
 /// The hosts of all elements meet, and nothing is over that was begun before.
@@ -95,10 +134,10 @@ fn syncing<R>(_id: FnId, real: impl FnOnce() -> R) -> R {
     if is_observed() { asking(real) } else { real() }
 }
 
-export!(["nvshmemx_barrier_on_stream"] (team: i32, stream: CUstream) -> c_int, -1, meeting(stream, team));
-export!(["nvshmemx_barrier_all_on_stream"] (stream: CUstream), meeting(stream, WORLD));
-export!(["nvshmemx_team_sync_on_stream"] (team: i32, stream: CUstream) -> c_int, -1, meeting(stream, team));
-export!(["nvshmemx_sync_all_on_stream"] (stream: CUstream), meeting(stream, WORLD));
+export!(["nvshmemx_barrier_on_stream"] (team: i32, stream: CUstream) -> c_int, -1, meeting(stream, (team, Awaited::All), Effects::default));
+export!(["nvshmemx_barrier_all_on_stream"] (stream: CUstream), meeting(stream, (WORLD, Awaited::All), Effects::default));
+export!(["nvshmemx_team_sync_on_stream"] (team: i32, stream: CUstream) -> c_int, -1, meeting(stream, (team, Awaited::All), Effects::default));
+export!(["nvshmemx_sync_all_on_stream"] (stream: CUstream), meeting(stream, (WORLD, Awaited::All), Effects::default));
 export!(["nvshmem_barrier"] (team: i32) -> c_int, -1, ending());
 export!(["nvshmem_barrier_all"](), ending());
 export!(["nvshmem_team_sync"] (team: i32) -> c_int, -1, syncing());

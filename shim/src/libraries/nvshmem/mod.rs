@@ -175,14 +175,6 @@ fn around<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl
     answer
 }
 
-/// Logs what a call does, and runs the real one, whose kernels are seen beside that.
-fn ahead_of<R>(id: FnId, real: impl FnOnce() -> R, stream: CUstream, effects: impl Fn() -> Effects) -> R {
-    if is_observed() {
-        log(id, stream, &effects());
-    }
-    real()
-}
-
 /// Logs what a call does that NVSHMEM has to be asked about.
 fn log_transported(id: FnId, stream: CUstream, effects: &dyn Fn() -> Effects) {
     log(id, stream, &asking(effects));

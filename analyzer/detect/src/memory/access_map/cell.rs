@@ -6,7 +6,7 @@
 
 use super::pool::{Held, Pool};
 use super::{Clocks, FULL, MAX_PIECES, Ordered, SMALL, Span};
-use crate::memory::access::{Access, AccessKind, Exclusion, Site, Touch};
+use crate::memory::access::{Access, AccessKind, Exclusion, Site, Touch, conflict};
 use crate::memory::{Extent, Precision};
 use smallvec::SmallVec;
 use trace::{Epoch, TimelineId};
@@ -120,7 +120,8 @@ impl<'a> New<'a> {
         let Exclusion { lock, selection, .. } = *self.touch.exclusion;
         let Site { guessed, conditional, .. } = *self.touch.site;
         let excused = lock.is_some_and(|new| !e.exclusion().lock.is_some_and(|old| old.holds(new)))
-            || selection.is_some() && selection != e.exclusion().selection;
+            || selection.is_some() && selection != e.exclusion().selection
+            || self.touch.kind.is_atomic() && !self.touch.exclusion.reach_stands_for(&e.exclusion());
         if guessed && !e.site.guessed || conditional && !e.site.conditional || excused {
             return false;
         }
@@ -183,13 +184,14 @@ fn judge(e: &Held, new: &New<'_>, clocks: &impl Clocks) -> Verdict {
     if e.is_of(touch.epoch, touch.site.node) {
         let selection = e.exclusion().selection;
         let selects = selection.is_some() && selection != touch.exclusion.selection;
-        if !selects && e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
+        let reaches_less = !e.kind.is_atomic() || e.exclusion().reach_stands_for(touch.exclusion);
+        if !selects && reaches_less && e.kind.stands_for(touch.kind) && e.extent().speaks_for(&touch.extent()) {
             return Verdict::Redundant;
         }
     } else {
         let ordered = clocks.ordered(e.epoch, e.site.node);
         if ordered != Ordered::Yes {
-            return if e.kind.conflicts(touch.kind) {
+            return if conflict((e.kind, &e.exclusion()), (touch.kind, touch.exclusion)) {
                 Verdict::Race(ordered == Ordered::Latent)
             } else {
                 Verdict::Keep

@@ -57,7 +57,7 @@ mod cell;
 pub(crate) mod fast_path;
 mod pool;
 
-use super::access::{Access, Touch};
+use super::access::{Access, Touch, conflict};
 use crate::memory::interval_map::{At, Span, Spans};
 use cell::{Cell, New};
 use pool::{Held, Pool};
@@ -278,7 +278,8 @@ impl AccessMap {
         let mut at = self.cells.seek(start);
         while let Some(cell) = self.cells.get(at).filter(|s| s.start < end) {
             let judge = |e: &Held| match clocks.ordered(e.epoch, e.site.node) {
-                _ if e.is_of(access.epoch, access.site.node) || !e.kind.conflicts(access.kind) => None,
+                _ if e.is_of(access.epoch, access.site.node) => None,
+                _ if !conflict((e.kind, &e.exclusion()), (access.kind, &access.exclusion)) => None,
                 Ordered::Yes => None,
                 ordered => Some(ordered == Ordered::Latent),
             };
