@@ -121,7 +121,6 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_watch::ProcessWatch;
 
     #[test]
     fn nothing_is_left_where_program_and_analyzer_use_nearly_all() {
