@@ -1,7 +1,7 @@
 //! THE TABLE: every function of the driver API that CUDA 11.8 to 13.5 has, one row each.
 //!
-//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 17 rows `before`, 254
-//! `after`, 91 `both`, 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those
+//! `cuda.h` has 485 families of functions, here in 547 rows with 685 symbols: 17 rows `before`, 252
+//! `after`, 93 `both`, 185 `skip`. Three more are those of `cudaProfiler.h`, and 35 symbols those
 //! of GL, EGL and VDPAU ([`FnId::is_interop`](crate::FnId::is_interop)).
 //!
 //! A row is

@@ -1,7 +1,7 @@
 //! The reporters of a run: which formats the options ask for, and where each is written.
 //!
 //! Owns that list. A new format needs a line in [`Reporters::asked_for`], a row in the table of
-//! options, a field of `Options` and an entry in `output`.
+//! options, a field of `Options` and an entry in the command (`cli/outputs.rs`).
 
 mod collector;
 
