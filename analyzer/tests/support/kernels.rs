@@ -158,4 +158,8 @@ impl KernelCode for TestKernel {
     fn signals(&self) -> bool {
         self.0.iter().any(|does| matches!(does.kind, AccessKind::Atomic))
     }
+    // Their scope is the system. (Real kernels have others: `update_scopes` among the e2e tests.)
+    fn stores_for_host(&self, kind: AccessKind) -> bool {
+        kind.is_atomic() && self.0.iter().any(|does| does.kind == kind)
+    }
 }

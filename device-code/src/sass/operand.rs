@@ -111,6 +111,22 @@ pub struct ConstRef {
     pub index: Index,
 }
 
+impl ConstRef {
+    /// The byte of its bank that a reference without an index names. Banks have 64 KiB, and
+    /// instructions write the places of the upper half as negative numbers: `c[0x0][-0x6878]` in a
+    /// kernel with 32,000 bytes of parameters (`nvcc` 13.0, 8.0).
+    #[must_use]
+    pub fn place(self) -> Option<u32> {
+        (self.index == Index::None).then_some(u32::from(self.offset as u16))
+    }
+
+    /// What is added to the index, or [`ConstRef::place`] where there is none.
+    #[must_use]
+    pub fn displacement(self) -> i64 {
+        self.place().map_or(i64::from(self.offset), i64::from)
+    }
+}
+
 /// The value of a source operand before negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {

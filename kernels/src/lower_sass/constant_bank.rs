@@ -68,11 +68,11 @@ pub(super) fn bank_address(lower: &Lower<'_>, off: u32, bytes: u8) -> Option<Src
 }
 
 /// A load of 8 or 16 bytes from the bank: pointers that are put there can be followed.
-fn loaded_constant(lower: &mut Lower<'_>, i: &MachineInst, offset: i32, index: Option<Var>, d: &[Var]) -> bool {
+fn loaded_constant(lower: &mut Lower<'_>, i: &MachineInst, offset: i64, index: Option<Var>, d: &[Var]) -> bool {
     let Some(bank) = &lower.f.constant_bank else { return false };
     let mut parts: SmallVec<[SrcOperand; 2]> = SmallVec::from_slice(&[SrcOperand::new(Src::Symbol(bank.start))]);
     parts.extend(index.map(|v| SrcOperand::new(Src::Zext(v))));
-    lower.emit(i, Op::Loaded(i64::from(offset)), &parts, d);
+    lower.emit(i, Op::Loaded(offset), &parts, d);
     true
 }
 
@@ -100,7 +100,7 @@ pub(super) fn constant_reads(lower: &mut Lower<'_>, i: &MachineInst) {
             Index::UReg(r) => Lower::ureg(r.0),
         };
         parts.extend(index.map(|v| SrcOperand::new(Src::Zext(v))));
-        let addr = Addr::Sum(parts, i64::from(c.offset));
+        let addr = Addr::Sum(parts, c.displacement());
         let read = Mem { space: MemSpace::Global, kind: AccessKind::Read, bytes, addr };
         lower.emit(i, Op::Mem(read), &[], &[]);
     }
@@ -131,7 +131,7 @@ pub(super) fn load_const(lower: &mut Lower<'_>, i: &MachineInst, ty: MemTy, mode
         Index::UReg(r) => Lower::ureg(r.0),
     };
     let bank0 = c.bank == Bank::Number(0);
-    if c.bank == Bank::Number(3) && bytes >= 8 && loaded_constant(lower, i, c.offset, index, &d) {
+    if c.bank == Bank::Number(3) && bytes >= 8 && loaded_constant(lower, i, c.displacement(), index, &d) {
         return;
     }
     match index {

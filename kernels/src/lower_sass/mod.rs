@@ -24,7 +24,7 @@ use crate::lower_sass::constant_bank::{bank_address, cluster_constant, note_cons
 use crate::lower_sass::control_flow::blocks;
 use crate::lower_sass::made_maps::LoadedWords;
 use device_code::arch::Generation;
-use device_code::sass::{self, Bank, Flow, INST_BYTES, Index, MachineInst, PredSrc, Run, Value};
+use device_code::sass::{self, Bank, Flow, INST_BYTES, MachineInst, PredSrc, Run, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -318,8 +318,8 @@ impl Lower<'_> {
 
     /// A 4- or 8-byte constant as an operand; `None` when nothing is known of it.
     fn constant(&mut self, c: sass::ConstRef, bytes: u8) -> Option<Src> {
-        let (Bank::Number(bank), Index::None) = (c.bank, c.index) else { return None };
-        let off = u32::try_from(c.offset).ok()?;
+        let Bank::Number(bank) = c.bank else { return None };
+        let off = c.place()?;
         match bank {
             2 => {
                 let from = usize::try_from(off).ok()?;

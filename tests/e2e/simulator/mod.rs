@@ -16,6 +16,7 @@ mod host_functions;
 mod inside;
 mod inside_launches;
 mod jump_tables;
+mod large_parameters;
 mod libraries;
 mod locks;
 mod measured;

@@ -6,7 +6,7 @@
 //! `__constant__` variables lie in device memory and are loaded.
 
 use device_code::arch::Generation;
-use device_code::sass::{Bank, ConstRef, File, Index, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
+use device_code::sass::{Bank, ConstRef, File, InstOperand, MachineInst, PredSrc, Reg, UReg, Value};
 
 use super::translation::Translation;
 use crate::compile::function::Result;
@@ -186,13 +186,10 @@ impl Translation<'_> {
     }
 
     fn bank_operand(&mut self, constant: ConstRef, word: u8, bytes: u32) -> Result<Slot> {
-        let (Bank::Number(bank), Index::None) = (constant.bank, constant.index) else {
+        let (Bank::Number(bank), Some(offset)) = (constant.bank, constant.place()) else {
             return self.wrong(format!("constant {constant} is not executed here"));
         };
-        let Ok(offset) = u32::try_from(constant.offset + 4 * i32::from(word)) else {
-            return self.wrong(format!("constant {constant} lies outside its bank"));
-        };
-        self.bank_word(bank, offset, bytes)
+        self.bank_word(bank, offset + 4 * u32::from(word), bytes)
     }
 
     /// Word `word` of an operand as it is, without its sign.

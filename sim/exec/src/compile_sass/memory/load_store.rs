@@ -73,7 +73,7 @@ fn load_constant(i: &MachineInst, ty: MemTy, mode: u8, t: &mut Translation<'_>) 
             return t.wrong("constant bank 3 is not there");
         };
         let (offset, address) = (t.temporary(), t.temporary());
-        let x = constant.offset as i64 as u64;
+        let x = constant.displacement() as u64;
         let run = op2x(|a: u32, _: u32, x: u64| a.wrapping_add(x as u32));
         t.emit(run.of([index, index]).with(x).to(offset));
         let run = op2x(|a: u32, _: u32, x: u64| u64::from(a).wrapping_add(x));
@@ -92,7 +92,7 @@ fn load_constant(i: &MachineInst, ty: MemTy, mode: u8, t: &mut Translation<'_>) 
         MemTy::S16 => LaneTy::I16,
         _ => LaneTy::U32,
     };
-    let offset = constant.offset as i64 as u64;
+    let offset = constant.displacement() as u64;
     let (count, bank) = (u32::from(words), u32::from(bank));
     t.emit(build::LoadBank { ty: cell, index, d: first, offset, words: count, bank, bits: 32 });
     for word in 0..words {
