@@ -12,6 +12,7 @@ mod foreign;
 mod hunt;
 mod hunt_callers;
 mod hunt_ctest;
+mod hunt_inside;
 mod hunt_twice;
 mod hunt_unread;
 mod init;
