@@ -6,14 +6,15 @@
 //! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
 //! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
 //! inside a group take effect at its end, for each communicator as one operation on all of its
-//! streams. While such a call runs, launches of its thread are marked as its own. Captured calls
-//! become nodes of a graph and are not modelled.
+//! streams. Operations of one communicator follow each other, on whichever streams they are. While
+//! such a call runs, launches of its thread are marked as its own. Captured calls become nodes of a
+//! graph and are not modelled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
 
 use cuda_sys::{CUstream, FnId};
-use trace::{EventMode, Op, Region, Space, StreamId};
+use trace::{EventId, EventMode, Op, Region, Space, StreamId};
 
 use crate::ids::events::unnamed_event;
 use crate::ids::streams::working_stream;
@@ -40,6 +41,9 @@ struct Call {
     reads: (usize, u64),
     writes: (usize, u64),
 }
+
+/// The last operation of each communicator, as a number: an event behind it, and its stream.
+static LAST: Mutex<Vec<(usize, EventId, StreamId)>> = Mutex::new(Vec::new());
 
 /// Calls inside groups that have not ended, of all threads.
 static GROUPED: Mutex<Vec<Call>> = Mutex::new(Vec::new());
@@ -89,9 +93,37 @@ fn log_group(calls: &[Call]) {
     let mut streams: Vec<StreamId> = calls.iter().map(|call| call.stream).collect();
     streams.sort_unstable();
     streams.dedup();
-    join(&streams);
-    calls.iter().for_each(log_call);
-    join(&streams);
+    let (Some(first), Some(stream)) = (calls.first(), streams.first()) else { return };
+    one_after_the_other(first.comm, *stream, || {
+        join(&streams);
+        calls.iter().for_each(log_call);
+        join(&streams);
+    });
+}
+
+/// Logs an operation of a communicator on a stream behind the one before it: NCCL orders them by
+/// events of its own, since they use the same buffers (NVIDIA/nccl, issue 574). Those events are
+/// seen, but not what they are behind: a call is logged when it has succeeded.
+fn one_after_the_other(comm: usize, stream: StreamId, log: impl FnOnce()) {
+    let last = || LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let before = last().iter().find(|(of, ..)| *of == comm).copied();
+    let (id, mode) = (GROUP_END, EventMode::Plain);
+    if let Some((_, event, _)) = before.filter(|(_, _, other)| *other != stream) {
+        observe(id, 0, Phase::Before, |cx| {
+            cx.log(&Op::StreamWait { stream, event, mode });
+        });
+    }
+    log();
+    let mut behind = before.map_or(EventId::NONE, |(_, event, _)| event);
+    observe(id, 0, Phase::Before, |cx| {
+        if behind.is_none() {
+            behind = unnamed_event(cx);
+        }
+        cx.log(&Op::EventRecord { event: behind, stream, mode });
+    });
+    let mut last = last();
+    last.retain(|(of, ..)| *of != comm);
+    last.push((comm, behind, stream));
 }
 
 /// Each of these streams waits for what is in all of them now.
@@ -163,7 +195,7 @@ fn around(
     if depth() > 0 {
         GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
     } else {
-        log_call(&call);
+        one_after_the_other(call.comm, call.stream, || log_call(&call));
     }
     result
 }

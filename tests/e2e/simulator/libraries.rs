@@ -187,6 +187,19 @@ fn races_of_collectives_are_found_and_their_twins_are_silent() {
     }
 }
 
+/// NCCL orders the operations of a communicator, not what else is on their streams.
+#[test]
+fn operations_of_a_communicator_follow_each_other_on_all_streams() {
+    let program = built("collectives");
+    for devices in [1, 3] {
+        let serial = sim_with(devices, &program, &["serial"]);
+        assert_eq!(serial.code(), Some(0), "{devices}: {}{}", serial.out, serial.err);
+        assert!(serial.err.contains("SUMMARY: 0 findings"), "{}", serial.err);
+        let overtaken = sim_with(devices, &program, &["overtaken"]);
+        assert_eq!(overtaken.code(), Some(66), "{devices}: {}{}", overtaken.out, overtaken.err);
+    }
+}
+
 /// NCCL makes one operation of a group: the streams of a communicator wait for each other.
 #[test]
 fn a_group_orders_the_streams_of_a_communicator() {

@@ -1,7 +1,8 @@
 /* NCCL between the devices of one process, or (`collectives processes`) of three processes on one
    machine: every collective against loops. `collectives racy` reads a result too early. Of `collectives
    apart` each rank reduces on two streams and reads on the other one what each gives; `collectives
-   together` has both in one group, which orders the streams. */
+   together` has both in one group, which orders the streams. `collectives serial` reduces the same memory on one
+   stream and then on the other one, and reads it there; `collectives overtaken` reads it on the first. */
 #include "matrices.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -175,6 +176,37 @@ static void two_streams(int together) {
     }
 }
 
+/* NCCL orders the operations of a communicator, not what else is on their streams. */
+static void one_after_the_other(int overtaken) {
+    for (int rank = first; rank < last; rank++) prepare(rank);
+    stream_t other[RANKS];
+    float *read[RANKS];
+    size_t size = N * sizeof(float);
+    for (int rank = first; rank < last; rank++) {
+        cudaSetDevice(ranks[rank].device);
+        cudaStreamCreateWithFlags(&other[rank], 1);
+        cudaMalloc((void **)&read[rank], size);
+    }
+    for (int part = 0; part < 2; part++) {
+        ncclGroupStart();
+        for (int rank = first; rank < last; rank++) {
+            rank_t_ *r = &ranks[rank];
+            expect(!ncclAllReduce(r->from, r->from, N, FLOAT, SUM, r->comm, part ? other[rank] : r->stream), "sum", rank);
+        }
+        expect(!ncclGroupEnd(), "group", 0);
+    }
+    for (int rank = first; rank < last; rank++) {
+        float host[N];
+        int good = 1;
+        cudaSetDevice(ranks[rank].device);
+        cudaMemcpyAsync(read[rank], ranks[rank].from, size, 3, overtaken ? ranks[rank].stream : other[rank]);
+        cudaDeviceSynchronize();
+        cudaMemcpy(host, read[rank], sizeof host, 2);
+        for (int i = 0; i < N; i++) good &= host[i] == 3 * sums(rank, i);
+        if (!overtaken) expect(good, "sums one after the other", rank);
+    }
+}
+
 static int one_process(int racy) {
     int devices[RANKS], count;
     comm_t comms[RANKS];
@@ -185,7 +217,8 @@ static int one_process(int racy) {
     last = RANKS;
     if (!racy) return run();
     if (racy > 2) {
-        two_streams(racy == 4);
+        if (racy < 5) two_streams(racy == 4);
+        else one_after_the_other(racy == 6);
         return failures != 0;
     }
     ALL(ncclAllReduce(r->from, r->to, N, FLOAT, SUM, r->comm, r->stream));
@@ -232,9 +265,9 @@ static int processes(void) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "processes")) return processes();
-    static const char *const modes[] = {"", "racy", "ordered", "apart", "together"};
+    static const char *const modes[] = {"", "racy", "ordered", "apart", "together", "serial", "overtaken"};
     int mode = 0;
-    for (int i = 1; argc > 1 && i < 5; i++)
+    for (int i = 1; argc > 1 && i < 7; i++)
         if (!strcmp(argv[1], modes[i])) mode = i;
     return one_process(mode);
 }

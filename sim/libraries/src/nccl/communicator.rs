@@ -4,13 +4,14 @@
 //! have been taken by all. Calls inside a group take effect at its end: first everything is put
 //! into rings, then results are taken, so that ranks that send to each other do not wait in a
 //! circle. The calls of one communicator in a group are one operation on all of its streams, as
-//! NCCL's are: the streams wait for each other before it and after it.
+//! NCCL's are: the streams wait for each other before it and after it. Operations of a communicator
+//! follow each other, on whichever streams they are (NVIDIA/nccl, issue 574).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cuda_sys::{CU_EVENT_DISABLE_TIMING, CUcontext, CUevent, CUresult, CUstream};
+use cuda_sys::{CU_EVENT_DISABLE_TIMING, CU_STREAM_CAPTURE_STATUS_NONE, CUcontext, CUevent, CUresult, CUstream};
 
 use super::shared::{RANKS, RING, Shared, UniqueId, own_ring, pair_ring};
 use super::transfer::{Combine, Post, Take};
@@ -281,14 +282,31 @@ pub(super) fn end_group() -> Result<(), i32> {
     now.map_or(Ok(()), |steps| steps.enqueue())
 }
 
+/// The event behind the last operation of each communicator, as a number, and its stream. They are
+/// numbers themselves: handles of the driver's.
+static LAST: Mutex<BTreeMap<usize, (usize, usize)>> = Mutex::new(BTreeMap::new());
+
+/// A communicator goes away: another one may get its number.
+pub(super) fn forget(communicator: usize) {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).remove(&communicator);
+    if let Some((event, _)) = last {
+        let _ = cu!(cuEventDestroy_v2(CUevent(event as *mut _)));
+    }
+}
+
 impl Steps {
     fn enqueue(self) -> Result<(), i32> {
-        let together = self.streams_together();
-        self.enqueue_between(&together).map_err(|_| UNHANDLED_CUDA_ERROR)
+        let all = self.streams();
+        let together: Vec<_> = all.values().filter(|streams| streams.len() > 1).cloned().collect();
+        let alone: Vec<_> = all.iter().filter_map(|(of, streams)| Some((*of, *streams.first()?))).collect();
+        let enqueued = alone.iter().try_for_each(|&(of, stream)| follow(of, stream));
+        let enqueued = enqueued.and_then(|()| self.enqueue_between(&together));
+        let enqueued = enqueued.and_then(|()| alone.iter().try_for_each(|&(of, stream)| mark(of, stream)));
+        enqueued.map_err(|_| UNHANDLED_CUDA_ERROR)
     }
 
-    /// The streams of each communicator that is on several.
-    fn streams_together(&self) -> Vec<Vec<CUstream>> {
+    /// The streams of each communicator.
+    fn streams(&self) -> BTreeMap<usize, Vec<CUstream>> {
         let mut streams = BTreeMap::<usize, Vec<CUstream>>::new();
         for step in self.posts.iter().chain(&self.takes) {
             let streams = streams.entry(step.communicator).or_default();
@@ -296,7 +314,7 @@ impl Steps {
                 streams.push(step.stream);
             }
         }
-        streams.into_values().filter(|streams| streams.len() > 1).collect()
+        streams
     }
 
     fn enqueue_between(self, together: &[Vec<CUstream>]) -> Result<(), CUresult> {
@@ -306,17 +324,54 @@ impl Steps {
     }
 }
 
-/// Each of these streams waits for what is in all of them now.
-fn join(streams: &[CUstream]) -> Result<(), CUresult> {
-    let [first, others @ ..] = streams else { return Ok(()) };
-    // An event is of the current context, which may be another device's.
+/// Whether a stream is being captured: what belongs to a graph follows nothing outside.
+fn is_captured(stream: CUstream) -> Result<bool, CUresult> {
+    let mut status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cu!(cuStreamIsCapturing(stream, &raw mut status))?;
+    Ok(status != CU_STREAM_CAPTURE_STATUS_NONE)
+}
+
+/// The stream waits for the last operation of a communicator.
+fn follow(communicator: usize, stream: CUstream) -> Result<(), CUresult> {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).get(&communicator).copied();
+    match last {
+        Some((event, other)) if other != stream.0 as usize && !is_captured(stream)? => {
+            cu!(cuStreamWaitEvent(stream, CUevent(event as *mut _), 0))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The last operation of a communicator is the one that was put into this stream.
+fn mark(communicator: usize, stream: CUstream) -> Result<(), CUresult> {
+    if is_captured(stream)? {
+        return Ok(());
+    }
+    let mut all = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let event = match all.get(&communicator) {
+        Some((event, _)) => CUevent(*event as *mut _),
+        None => new_event(stream)?,
+    };
+    all.insert(communicator, (event.0 as usize, stream.0 as usize));
+    cu!(cuEventRecord(event, stream))
+}
+
+/// A new event in the context of a stream. (An event is of the current context, which may be
+/// another device's.)
+fn new_event(stream: CUstream) -> Result<CUevent, CUresult> {
     let (mut context, mut current) = (CUcontext(std::ptr::null_mut()), CUcontext(std::ptr::null_mut()));
-    cu!(cuStreamGetCtx(*first, &raw mut context))?;
+    cu!(cuStreamGetCtx(stream, &raw mut context))?;
     let mut event = CUevent(std::ptr::null_mut());
     cu!(cuCtxPushCurrent_v2(context))?;
     let created = cu!(cuEventCreate(&raw mut event, CU_EVENT_DISABLE_TIMING));
     cu!(cuCtxPopCurrent_v2(&raw mut current))?;
-    created?;
+    created.map(|()| event)
+}
+
+/// Each of these streams waits for what is in all of them now.
+fn join(streams: &[CUstream]) -> Result<(), CUresult> {
+    let [first, others @ ..] = streams else { return Ok(()) };
+    let event = new_event(*first)?;
     for &stream in others {
         cu!(cuEventRecord(event, stream))?;
         cu!(cuStreamWaitEvent(*first, event, 0))?;

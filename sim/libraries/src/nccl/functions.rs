@@ -7,7 +7,7 @@ use cuda_sys::{CUdevice, CUdeviceptr, CUstream};
 
 use super::communicator::{
     Collective, CommHandle, Communicator, INTERNAL_ERROR, INVALID_ARGUMENT, UNHANDLED_CUDA_ERROR, begin_group,
-    communicator, end_group,
+    communicator, end_group, forget,
 };
 use super::shared::UniqueId;
 use super::split::split;
@@ -277,6 +277,7 @@ unsafe extern "C" fn ncclCommInitAll(to: *mut CommHandle, count: c_int, devices:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommDestroy(comm: CommHandle) -> c_int {
     if !comm.is_null() {
+        forget(comm as usize);
         // SAFETY: the caller's promise.
         drop(unsafe { Arc::from_raw(comm) });
     }
