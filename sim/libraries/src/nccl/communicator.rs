@@ -296,16 +296,10 @@ pub(super) fn forget(communicator: usize) {
 
 impl Steps {
     fn enqueue(self) -> Result<(), i32> {
-        let all = self.streams();
-        let together: Vec<_> = all.values().filter(|streams| streams.len() > 1).cloned().collect();
-        let alone: Vec<_> = all.iter().filter_map(|(of, streams)| Some((*of, *streams.first()?))).collect();
-        let enqueued = alone.iter().try_for_each(|&(of, stream)| follow(of, stream));
-        let enqueued = enqueued.and_then(|()| self.enqueue_between(&together));
-        let enqueued = enqueued.and_then(|()| alone.iter().try_for_each(|&(of, stream)| mark(of, stream)));
-        enqueued.map_err(|_| UNHANDLED_CUDA_ERROR)
+        self.enqueue_in_turn().map_err(|_| UNHANDLED_CUDA_ERROR)
     }
 
-    /// The streams of each communicator.
+    /// The streams of each communicator, of which there is one at least.
     fn streams(&self) -> BTreeMap<usize, Vec<CUstream>> {
         let mut streams = BTreeMap::<usize, Vec<CUstream>>::new();
         for step in self.posts.iter().chain(&self.takes) {
@@ -317,10 +311,13 @@ impl Steps {
         streams
     }
 
-    fn enqueue_between(self, together: &[Vec<CUstream>]) -> Result<(), CUresult> {
-        together.iter().try_for_each(|streams| join(streams))?;
+    fn enqueue_in_turn(self) -> Result<(), CUresult> {
+        let all = self.streams();
+        all.iter().try_for_each(|(communicator, streams)| follow(*communicator, streams[0]))?;
+        all.values().try_for_each(|streams| join(streams))?;
         self.posts.into_iter().chain(self.takes).try_for_each(Step::enqueue)?;
-        together.iter().try_for_each(|streams| join(streams))
+        all.values().try_for_each(|streams| join(streams))?;
+        all.iter().try_for_each(|(communicator, streams)| mark(*communicator, streams[0]))
     }
 }
 
@@ -371,6 +368,9 @@ fn new_event(stream: CUstream) -> Result<CUevent, CUresult> {
 /// Each of these streams waits for what is in all of them now.
 fn join(streams: &[CUstream]) -> Result<(), CUresult> {
     let [first, others @ ..] = streams else { return Ok(()) };
+    if others.is_empty() {
+        return Ok(());
+    }
     let event = new_event(*first)?;
     for &stream in others {
         cu!(cuEventRecord(event, stream))?;
