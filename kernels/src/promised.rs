@@ -5,6 +5,7 @@
 //! then it is faster to make the value a second time. Both must make the same value, so which of
 //! the two is taken does not show.
 
+use crate::safepoint;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,8 @@ pub struct Watched {
     began: Instant,
     progress: Option<Arc<Progress>>,
     before: Option<u64>,
+    /// How often the analysis was held back before.
+    holds: u64,
 }
 
 impl Watched {
@@ -43,17 +46,18 @@ impl Watched {
 
     fn of(progress: Option<Arc<Progress>>) -> Watched {
         let before = progress.as_ref().and_then(|progress| progress.nanoseconds());
-        Watched { began: Instant::now(), progress, before }
+        Watched { began: Instant::now(), progress, before, holds: safepoint::holds() }
     }
 
-    /// Whether it was kept from its work for longer than a moment. All who ask
-    /// [`starved_within`] hear of it.
+    /// Whether it was kept from its work for longer than a moment, other than at a safepoint. All
+    /// who ask [`starved_within`] hear of it.
     #[must_use]
     pub fn is_starved(&self) -> bool {
         let waited = self.began.elapsed();
         let now = self.progress.as_ref().and_then(|progress| progress.nanoseconds());
         let got = now.zip(self.before).map_or(0, |(now, before)| now.saturating_sub(before));
-        let is_starved = waited >= SLICE && u128::from(got) * 100 < waited.as_nanos() * LEAST;
+        let was_held = safepoint::is_held_back() || safepoint::holds() != self.holds;
+        let is_starved = waited >= SLICE && !was_held && u128::from(got) * 100 < waited.as_nanos() * LEAST;
         if is_starved {
             *STARVED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }

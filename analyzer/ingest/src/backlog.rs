@@ -5,8 +5,8 @@
 //! ring is left alone until there is room, and fills. Does not know what a record means.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use trace::ring::RingError;
 
@@ -72,6 +72,7 @@ pub(crate) struct Backlog {
     state: Mutex<State>,
     changed: Condvar,
     most: usize,
+    is_roomy: Arc<AtomicBool>,
 }
 
 impl Backlog {
@@ -86,7 +87,8 @@ impl Backlog {
     }
 
     fn bounded(most: usize) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), most: most.max(PIECE) }
+        let is_roomy = Arc::new(AtomicBool::new(true));
+        Self { state: Mutex::default(), changed: Condvar::new(), most: most.max(PIECE), is_roomy }
     }
 
     /// The end that fills the queue.
@@ -98,6 +100,7 @@ impl Backlog {
     pub(crate) fn take(&self, used: Piece) -> Result<Piece, Option<RingError>> {
         let mut state = self.lock();
         state.bytes -= used.bytes.len();
+        self.judge_room(&state);
         let mut spare = used.bytes;
         spare.clear();
         state.spare = Some(spare);
@@ -114,18 +117,21 @@ impl Backlog {
         }
     }
 
-    /// Waits so long before the next piece is taken, unless the last one is here, or a quarter of
-    /// the room is used.
-    pub(crate) fn stand_back(&self, pause: Duration) {
-        let waits = |state: &mut State| state.ended.is_none() && !state.closed && state.bytes <= self.most / 4;
-        let waited = self.changed.wait_timeout_while(self.lock(), pause, waits);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    /// Whether the analysis may be held back: it is not at its end, and three quarters of the room
+    /// are left. (As of the last change.)
+    pub(crate) fn is_roomy(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_roomy)
     }
 
     /// Nothing is taken any more: whoever fills the queue need not go on.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
+    }
+
+    fn judge_room(&self, state: &State) {
+        let is_roomy = state.ended.is_none() && !state.closed && state.bytes <= self.most / 4;
+        self.is_roomy.store(is_roomy, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -171,6 +177,7 @@ impl Filler<'_> {
             return;
         }
         state.bytes += piece.bytes.len();
+        self.backlog.judge_room(&state);
         match state.pieces.back_mut().filter(|last| last.bytes.len() + piece.bytes.len() <= PIECE) {
             Some(last) => {
                 last.bytes.extend_from_slice(&piece.bytes);
@@ -191,7 +198,10 @@ impl Filler<'_> {
 impl Drop for Filler<'_> {
     fn drop(&mut self) {
         self.hand_on();
-        self.backlog.lock().ended.get_or_insert(Ok(()));
+        let mut state = self.backlog.lock();
+        state.ended.get_or_insert(Ok(()));
+        self.backlog.judge_room(&state);
+        drop(state);
         self.backlog.changed.notify_all();
     }
 }
@@ -199,7 +209,7 @@ impl Drop for Filler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::time::Duration;
 
     fn record(number: u32) -> Vec<u8> {
         number.to_le_bytes().repeat(1 + number as usize % 50)
@@ -269,27 +279,19 @@ mod tests {
     }
 
     #[test]
-    fn standing_back_ends_with_the_program_and_where_room_runs_out() {
-        const LONG: Duration = Duration::from_secs(600);
-        let (began, moment) = (Instant::now(), Duration::from_millis(5));
+    fn there_is_room_until_a_quarter_is_used_and_none_at_the_end() {
         let backlog = Backlog::bounded(4 * PIECE);
+        let is_roomy = || backlog.is_roomy().load(Ordering::Relaxed);
         let mut filler = backlog.filler();
-        backlog.stand_back(moment);
-        assert!(began.elapsed() >= moment);
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| backlog.stand_back(LONG));
-            filler.put(&vec![7; PIECE + 1]);
-            assert!(filler.round(1));
-            waiting.join().expect("it ends");
-        });
-        let backlog = Backlog::bounded(4 * PIECE);
-        let filler = backlog.filler();
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| backlog.stand_back(LONG));
-            drop(filler);
-            waiting.join().expect("it ends");
-        });
-        assert!(began.elapsed() < LONG);
+        filler.put(&vec![7; PIECE / 4 * 3]);
+        assert!(filler.round(1) && is_roomy());
+        filler.put(&vec![7; PIECE / 2]);
+        assert!(filler.round(2) && !is_roomy());
+        let piece = backlog.take(Piece::default()).expect("a piece");
+        backlog.take(piece).expect("a piece");
+        assert!(is_roomy());
+        drop(filler);
+        assert!(!is_roomy());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use trace::ring::{Consumer, Ring};
 use trace::{NoteKind, Op, Origin};
 
 use crate::backlog::{Backlog, Piece};
-use crate::contention::{Load, Turns};
+use crate::contention::Load;
 use crate::heart::Heart;
 use crate::process_watch::ProcessWatch;
 use crate::segments::store::TraceStore;
@@ -58,7 +58,7 @@ pub struct Sink {
     pub early: Option<Arc<Early>>,
     /// Hears of findings as they come.
     pub fresh: Option<Arc<Fresh>>,
-    /// The analysis pauses while the program has work for nearly all cores. (A simulated GPU has.)
+    /// The analysis pauses while the program waits for its cores. (A simulated GPU has work for all.)
     pub gives_way: bool,
 }
 
@@ -107,8 +107,9 @@ pub fn follow(
     finished: impl FnOnce(Option<Outcome>) -> Judged,
 ) {
     let beat = Arc::new(beat);
-    let load = sink.gives_way.then(|| watch.processors()).flatten().map(Load::of);
-    let heart = Heart::beat(&beat, load);
+    let backlog = if sink.analysis.is_some() { Backlog::of_analysis() } else { Backlog::of_recording() };
+    let program = sink.gives_way.then(|| watch.processors()).flatten();
+    let heart = Heart::beat(&beat, program.map(|program| Load::of(program, backlog.is_roomy())));
     let images = SharedImages::default();
     let mut analysis = sink.analysis.map(|options| super::recorded::analysis(options, &images));
     if let (Some(analysis), Some(member)) = (&mut analysis, member) {
@@ -119,14 +120,13 @@ pub fn follow(
     let mut late = sink.recorder.as_ref().is_some_and(wants_symbols).then(crate::trailer::Late::default);
     let (mut write_error, mut found) = (false, false);
     let mut cut = None;
-    let backlog = if analysis.is_some() { Backlog::of_analysis() } else { Backlog::of_recording() };
     let scout = analysis.is_some().then(|| Scout::new(&images)).flatten();
     let (consumer, backlog) = (Consumer::new(ring), &backlog);
     std::thread::scope(|scope| {
         let empty = move || empty_ring(consumer, backlog, scout, watch, stop);
         let reader = std::thread::Builder::new().name("ring".into()).spawn_scoped(scope, empty);
         let recorder = sink.recorder.as_ref();
-        let (mut piece, mut turns) = (Piece::default(), Turns::begin());
+        let mut piece = Piece::default();
         while reader.is_ok() {
             piece = match backlog.take(piece) {
                 Ok(piece) => piece,
@@ -137,7 +137,6 @@ pub fn follow(
                     break;
                 }
             };
-            turns.rested();
             for bytes in piece.records() {
                 if let Some(recorder) = recorder.filter(|_| !write_error) {
                     let mut store = lock(recorder);
@@ -159,9 +158,7 @@ pub fn follow(
                         beat.header().settled.set(class, settled);
                     }
                 }
-                if let Some(pause) = turns.pause() {
-                    backlog.stand_back(pause);
-                }
+                kernels::safepoint();
             }
             if let Some(analysis) = &mut analysis {
                 if let Some(began) = piece.began {

@@ -72,16 +72,17 @@ impl Processors {
         (!failed).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }
 
-    /// Whether at least so many of its threads run now, or wait for a processor (proc(5)). Takes
-    /// some microseconds for each of its threads.
-    pub(crate) fn wants(self, threads: usize) -> bool {
-        let Ok(all) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
-        let runs = |thread: &std::fs::DirEntry| {
-            let text = std::fs::read_to_string(thread.path().join("stat"));
-            // The name between parentheses may hold any character.
-            text.is_ok_and(|text| text.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" R")))
-        };
-        threads == 0 || all.flatten().filter(runs).nth(threads - 1).is_some()
+    /// How long its threads that live have waited for a processor so far, all together
+    /// (`/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst of Linux). `None`:
+    /// the system does not say. Takes some microseconds for each thread.
+    pub(crate) fn waited(self) -> Option<Duration> {
+        let mut all = None;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?.flatten() {
+            let text = std::fs::read_to_string(thread.path().join("schedstat"));
+            let waited = text.ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
+            all = waited.map(|waited| all.unwrap_or_default() + Duration::from_nanos(waited)).or(all);
+        }
+        all
     }
 }
 
@@ -112,14 +113,12 @@ mod tests {
         let own = ProcessWatch::new(std::process::id() as i32).processors().expect("the system says");
         let before = own.time().expect("the process lives");
         assert!(std::iter::repeat_with(|| own.time()).any(|now| now > Some(before)));
-        // This thread runs, and there are not a million of them.
-        assert!(own.wants(0) && own.wants(1) && !own.wants(1 << 20));
         let sleeps = std::process::Command::new("sleep").arg("60").spawn();
         let mut child = sleeps.expect("spawn");
         let other = ProcessWatch::new(child.id() as i32).processors().expect("the system says");
-        assert!(std::iter::repeat_with(|| other.wants(1)).any(|wants| !wants));
+        assert!(other.waited().is_some_and(|waited| waited < Duration::from_secs(60)));
         child.kill().expect("kill");
         child.wait().expect("wait");
-        assert!(!other.wants(1));
+        assert_eq!(other.waited(), None);
     }
 }

@@ -1,11 +1,8 @@
 //! Threads that work only where a core is idle.
 //!
-//! Owns how many there may be, their priority, and whether they are held back for the program that
-//! is observed. Does not know what they do.
+//! Owns how many there may be, and their priority. Does not know what they do.
 
 use std::num::NonZero;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// More threads than this would hold more stacks and results than they save time.
 const MOST: usize = 8;
@@ -13,21 +10,6 @@ const MOST: usize = 8;
 /// interrupted while it holds a lock may not come to give it back for minutes where all cores are
 /// busy.
 const BELOW: libc::c_int = 5;
-/// How long they are held back each time.
-pub const HELD: Duration = Duration::from_millis(150);
-/// When they were held back last.
-static HELD_BACK: Mutex<Option<Instant>> = Mutex::new(None);
-
-/// For a moment the cores belong to the program.
-pub fn hold_back() {
-    *HELD_BACK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-}
-
-/// Whether they do now.
-pub fn is_held_back() -> bool {
-    HELD_BACK.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|since| since.elapsed() < HELD)
-}
-
 /// How many such threads may work: the cores that this process may use but one, which is the
 /// caller's. `STREAMSAN_AHEAD` sets another number, for tests.
 pub fn threads() -> usize {
@@ -50,16 +32,6 @@ pub fn enter() {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn what_is_held_back_may_go_on_after_a_moment() {
-        let began = std::time::Instant::now();
-        super::hold_back();
-        while super::is_held_back() {
-            std::thread::sleep(super::HELD / 10);
-        }
-        assert!(began.elapsed() >= super::HELD);
-    }
-
     #[test]
     fn a_thread_that_enters_has_a_lower_priority_and_others_keep_theirs() {
         // SAFETY: the calls take numbers; zero is the calling thread.

@@ -150,7 +150,7 @@ impl Crew {
 
 /// Whether the cores belong to others now.
 fn must_stop() -> bool {
-    starved_within(RETREAT) || background::is_held_back()
+    starved_within(RETREAT) || kernels::is_held_back()
 }
 
 /// What sees the records of one process before the pass does.

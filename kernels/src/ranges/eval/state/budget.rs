@@ -41,9 +41,11 @@ impl Budget {
         self.total.replace(total).saturating_sub(total)
     }
 
-    /// Counts the steps of the current bound, and `more`; the next bound starts at zero.
+    /// Counts the steps of the current bound, and `more`; the next bound starts at zero. (Each
+    /// evaluation comes here often: a safepoint.)
     #[inline]
     pub(super) fn end_search(&self, more: u32) {
+        crate::safepoint();
         self.total.set(self.total.get().saturating_add(self.steps.replace(0) + more));
     }
 
