@@ -86,8 +86,8 @@ fn two_members_enqueue_in_different_orders() {
         }
     }
     let found = of_two_processes(["ab", "ba"], true);
-    let text = "A collective of one NCCL communicator is enqueued on stream 2 (non-blocking, created at app.cu:3), then one of another \
-                communicator on stream 1 (non-blocking, created at app.cu:2); a member of the two in process 77 (app) enqueues the \
+    let text = "A collective of one NCCL communicator is enqueued on stream 2 (non-blocking, device 0, created at app.cu:3), then one of another \
+                communicator on stream 1 (non-blocking, device 0, created at app.cu:2); a member of the two in process 77 enqueues the \
                 second one first. Each waits for all members";
     assert!(found[0].text.starts_with(text), "{}", found[0].text);
 }
