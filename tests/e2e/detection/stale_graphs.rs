@@ -129,3 +129,16 @@ fn suppressions_baselines_and_recordings_hold_it() {
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
     assert!(ended.err.contains("STALE GRAPH MEMORY (certain)"), "{}", ended.err);
 }
+
+/// Copies from memory that is gone are a finding, and no hint about pageable memory beside it; from
+/// memory that was only unregistered they are that.
+#[test]
+fn freed_memory_is_not_taken_for_pageable() {
+    let Some(program) = compiled() else { return };
+    for (case, code, is_hint) in
+        [("pinned-source", 66, false), ("array-source", 66, false), ("unregistered-source", 0, true)]
+    {
+        let said = with(&program, &["--hints"], case, code);
+        assert_eq!(said.contains("copies from or to pageable memory"), is_hint, "{case}: {said}");
+    }
+}
