@@ -75,11 +75,9 @@ fn of_two_processes(calls: [&str; 2], live: bool) -> Vec<Hint> {
 #[test]
 fn two_members_enqueue_in_different_orders() {
     for (one, other, count) in [("ab", "ba", 1), ("abab", "baba", 2), ("aab", "aba", 1), ("abba", "abab", 1)] {
-        for found in [
-            of_two_devices(one, other, 2),
-            of_two_processes([one, other], false),
-            of_two_processes([one, other], true),
-        ] {
+        for found in
+            [of_two_devices(one, other, 2), of_two_processes([one, other], false), of_two_processes([one, other], true)]
+        {
             let said: Vec<_> = found.iter().map(|hint| (hint.kind.name(), hint.count)).collect();
             assert_eq!(said, [("communicator-order", count)], "{one} {other}");
             assert!(!found[0].stack.is_empty() && !found[0].other.is_empty() && found[0].stack != found[0].other);

@@ -1,7 +1,7 @@
 /* Communicators of NCCL that are made from ids, or by splitting.
  *
  * `again HOW`: what is enqueued on one communicator, on stream a, and on the next one, on stream b, which has the handle of the first. HOW says how
- * the first one ends: destroy, abort; kept: it does not, and goes on on stream b; waits: destroyed, and b waits for a.
+ * the first one ends: abort; destroy, finalize, which wait for it; kept: it does not, and goes on on stream b; waits: aborted, and b waits for a.
  *
  * `order FIRST SECOND`: two processes enqueue collectives of two communicators. Letters are these communicators, each on its own stream; those in
  * brackets are one group, s and r a send and a receive of the second communicator. `split FIRST SECOND`: both were split from one. */
@@ -14,6 +14,7 @@ int ncclCommInitRankConfig(void **, int, Id, int, void *);
 int ncclCommSplit(void *, int, int, void **, void *);
 int ncclCommDestroy(void *);
 int ncclCommAbort(void *);
+int ncclCommFinalize(void *);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
 int ncclAllReduce(const void *, void *, size_t, int, int, void *, CUstream);
@@ -54,7 +55,9 @@ static void again(const char *how) {
     CHECK(cuEventRecord(done, a));
     second = first;
     if (strcmp(how, "kept")) {
-        REQUIRE(!(strcmp(how, "abort") ? ncclCommDestroy : ncclCommAbort)(first));
+        int waits = !strcmp(how, "destroy") || !strcmp(how, "finalize");
+        if (!strcmp(how, "finalize")) REQUIRE(!ncclCommFinalize(first));
+        REQUIRE(!(waits ? ncclCommDestroy : ncclCommAbort)(first));
         REQUIRE(!ncclCommInitRankConfig(&second, 2, id(kernel, 2), 0, 0));
         REQUIRE(second == first);
     }

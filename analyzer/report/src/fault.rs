@@ -204,7 +204,9 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
             "Two kernels of PyTorch's symmetric memory use one word of a signal pad, on {first} and on {second}, and nothing orders \
              them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
         ),
-        HintKind::CommunicatorOrder => communicator_order([&first, &second], "another member of the two in this process"),
+        HintKind::CommunicatorOrder => {
+            communicator_order([&first, &second], "another member of the two in this process")
+        }
         HintKind::FlagScope | HintKind::FlagUnordered | HintKind::UnfencedCopy => inside(said, elaborator),
         // It is about no call: see `superfluous`.
         HintKind::SuperfluousInKernel => String::new(),
@@ -235,11 +237,7 @@ fn communicator_order([first, second]: [&str; 2], other: &str) -> String {
 
 /// The hint about two communicators that members in two processes use in different orders. `calls`:
 /// the streams and stacks of one member, in its order.
-pub fn members_disagree(
-    calls: [&(String, Vec<Frame>); 2],
-    (pid, other): (u32, &str),
-    count: u64,
-) -> Hint {
+pub fn members_disagree(calls: [&(String, Vec<Frame>); 2], (pid, other): (u32, &str), count: u64) -> Hint {
     let [first, second] = calls;
     let text = communicator_order([&first.0, &second.0], &format!("a member of the two in {other}"));
     Hint { kind: HintKind::CommunicatorOrder, text, count, pid, stack: second.1.clone(), other: first.1.clone() }

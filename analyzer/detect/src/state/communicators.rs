@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn members_disagree_where_one_enqueues_the_other_way_round() {
-        for (here, there) in [("ab", "ba"), ("aab", "aba"), ("abab", "abba"), ("a(aa)b", "ab(aa)"), ("aaaab", "baaaa")] {
+        for (here, there) in [("ab", "ba"), ("aab", "aba"), ("abab", "abba"), ("a(aa)b", "ab(aa)"), ("aaaab", "baaaa")]
+        {
             assert_eq!(found(here, there), 1, "{here} {there}");
             assert_eq!(found(there, here), 1, "{there} {here}");
         }

@@ -5,7 +5,10 @@
 //! it is made of the id that all of them are given, or, of a split, of the parent's number, the
 //! colour, and how often the parent was split before, which all of its members do together. A
 //! communicator of another origin (`ncclCommShrink`, `ncclCommGrow`) has no number. A handle whose
-//! communicator has ended may stand for another one: nothing follows what was enqueued before.
+//! communicator has ended may stand for another one: nothing follows what was enqueued before. But
+//! `ncclCommFinalize` completes all operations before it answers, and `ncclCommDestroy` does that for
+//! a communicator that was not finalized (NCCL's user guide, "Finalizing a communicator"): the host
+//! has seen them end. `ncclCommAbort` promises no such thing.
 
 use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cuda_sys::FnId;
-use trace::{EventId, Op, StreamId};
+use trace::{ContextId, EventId, Op, StreamId, SyncId, SyncScope};
 
 use super::{Comm, INTERNAL, SUCCESS};
 use crate::log::call_names::library_call;
@@ -83,21 +86,31 @@ fn made(at: *const Comm, before: usize, number: u64, result: c_int) {
         return;
     }
     // If there is one, its end was not seen.
-    end(DESTROY, handle);
+    if let Some(left) = take(handle) {
+        ended(DESTROY, left, false);
+    }
     with(handle, |known| known.number = number);
 }
 
-/// A communicator ends: its handle may come back for another one.
-fn end(id: FnId, handle: usize) -> Option<Known> {
+/// A communicator leaves the table.
+fn take(handle: usize) -> Option<Known> {
     let mut all = all();
     let at = all.iter().position(|known| known.handle == handle)?;
-    let known = all.swap_remove(at);
-    drop(all);
-    let Some((event, _)) = known.last else { return Some(known) };
+    Some(all.swap_remove(at))
+}
+
+/// A communicator has ended. `waited`: behind all of its operations.
+fn ended(id: FnId, known: Known, waited: bool) {
+    let Some((event, _)) = known.last else { return };
     observe(id, 0, Phase::Before, |cx| {
+        if let Some(core) = cx.core().filter(|_| waited) {
+            let (sync, scope) = (SyncId(core.handles.fresh()), SyncScope::Event);
+            let (stream, context) = (StreamId::NONE, ContextId::NONE);
+            cx.log(&Op::SyncBegin { sync, scope, stream, event, context });
+            cx.without_stack().log(&Op::SyncEnd { sync });
+        }
         cx.log(&Op::EventDestroy { event });
     });
-    Some(Known { last: None, ..known })
 }
 
 macro_rules! export {
@@ -141,15 +154,17 @@ const DESTROY: FnId = library_call("ncclCommDestroy");
 const ABORT: FnId = library_call("ncclCommAbort");
 const FINALIZE: FnId = library_call("ncclCommFinalize");
 
-/// Ends a communicator. Before the call: behind it another thread may be given the same handle.
-fn ends(id: FnId, real: Call<'_>, comm: Comm) -> c_int {
-    let known = end(id, comm as usize);
+/// Ends a communicator. Before the call it leaves the table: behind it another thread may be given
+/// the same handle. `flushes`: a call that succeeds has waited for all of its operations. (One whose
+/// communicator does not block is in progress, and the host asks NCCL when that is over.)
+fn ends(id: FnId, real: Call<'_>, comm: Comm, flushes: bool) -> c_int {
+    let known = take(comm as usize);
     let result = real();
-    if let Some(known) = known
-        && result != SUCCESS
-        && result != IN_PROGRESS
-    {
-        all().push(known);
+    match (known, result) {
+        (Some(known), SUCCESS) => ended(id, known, flushes),
+        (Some(known), IN_PROGRESS) => ended(id, known, false),
+        (Some(known), _) => all().push(known),
+        (None, _) => {}
     }
     result
 }
@@ -194,9 +209,9 @@ export! {
             result
         };
     /// `ncclCommDestroy`.
-    ncclCommDestroy(comm: Comm) |real: Call<'_>, comm| ends(DESTROY, real, comm);
+    ncclCommDestroy(comm: Comm) |real: Call<'_>, comm| ends(DESTROY, real, comm, true);
     /// `ncclCommAbort`.
-    ncclCommAbort(comm: Comm) |real: Call<'_>, comm| ends(ABORT, real, comm);
+    ncclCommAbort(comm: Comm) |real: Call<'_>, comm| ends(ABORT, real, comm, false);
     /// `ncclCommFinalize`.
-    ncclCommFinalize(comm: Comm) |real: Call<'_>, comm| ends(FINALIZE, real, comm);
+    ncclCommFinalize(comm: Comm) |real: Call<'_>, comm| ends(FINALIZE, real, comm, true);
 }
