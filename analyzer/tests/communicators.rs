@@ -1,5 +1,5 @@
-//! Hints about two communicators of NCCL whose members enqueue collectives in different orders. Each
-//! has a twin that gets none. Source: NCCL's user guide, "Using multiple NCCL communicators
+//! Hints about two communicators of NCCL whose members enqueue collectives in different orders.
+//! Each has a twin that gets none. Source: NCCL's user guide, "Using multiple NCCL communicators
 //! concurrently".
 
 use crate::support::*;

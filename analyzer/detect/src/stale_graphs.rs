@@ -289,7 +289,8 @@ impl StaleGraphs {
         }
     }
 
-    /// Whether a node names memory that is gone, and not only unregistered: then the finding says so.
+    /// Whether a node names memory that is gone, and not only unregistered: then the finding says
+    /// so.
     pub fn names_ended(&self, exec: GraphExecId, node: u32) -> bool {
         let is_gone = |s: &Suspect| s.ended.memory.kind != Some(MemoryKind::RegisteredHost);
         self.suspects.get(&exec).is_some_and(|of| of.iter().any(|s| s.node == node && is_gone(s)))

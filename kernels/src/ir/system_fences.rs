@@ -164,8 +164,8 @@ impl SystemStores {
         }
     }
 
-    /// Whether the update that is this instruction answers nothing: no thread can wait by it. A line
-    /// with others counts as these.
+    /// Whether the update that is this instruction answers nothing: no thread can wait by it. A
+    /// line with others counts as these.
     pub(crate) fn is_mute(&self, at: u32) -> bool {
         self.mute.contains(&at) && !self.answering.contains(&at)
     }

@@ -68,8 +68,8 @@ fn a_group_of_collectives_orders_the_streams_that_it_is_on() {
     assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
 }
 
-/// A communicator that has ended orders nothing, for the next one may have its handle, unless it has
-/// waited for its operations.
+/// A communicator that has ended orders nothing, for the next one may have its handle, unless it
+/// has waited for its operations.
 #[test]
 fn what_follows_a_communicator_that_has_ended_is_another_one() {
     let program = user("nccl_communicators.c", &library("nccl.c", "libnccl.so.2"));
@@ -99,8 +99,8 @@ fn members_of_two_communicators_enqueue_in_one_order() {
             assert!(said.contains("ncclAllReduce") || said.contains("ncclGroupEnd"), "{said}");
         }
     }
-    // One communicator by itself, one group, sends and receives, which not all members make, and one
-    // that has come further.
+    // One communicator by itself, one group, sends and receives, which not all members make, and
+    // one that has come further.
     for (first, second) in [
         ("ab", "ab"),
         ("abab", "abab"),

@@ -189,7 +189,8 @@ macro_rules! order_ops {
         resumed: bool,
     }
     /// A member of a communicator (NCCL) enqueues one of its collective operations: they wait for
-    /// each other, so the order in which each member enqueues those of several communicators counts.
+    /// each other, so the order in which each member enqueues those of several communicators
+    /// counts.
     56 Collective {
         /// Its stream; none: from here on this member's operations of the communicator are not
         /// followed.

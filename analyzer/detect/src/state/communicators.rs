@@ -1,13 +1,13 @@
 //! Communicators of NCCL: in which order each member enqueues the collectives of several.
 //!
 //! Owns the log of them, and the rule by which two members disagree: one enqueues A before B, and
-//! another one B before A. NCCL's kernels wait for those of the other members, so where a device has
-//! no room for both, or a call waits for all that runs, each member waits for ever for what the
+//! another one B before A. NCCL's kernels wait for those of the other members, so where a device
+//! has no room for both, or a call waits for all that runs, each member waits for ever for what the
 //! other one has not begun (NCCL's user guide, "Using multiple NCCL communicators concurrently":
-//! operations are to be submitted in the same order across ranks). What orders the two on one device
-//! is not asked: none of it mends this. Where all members agree there is nothing to say, though the
-//! two are unordered on every device. NCCL launches the calls of one group together: they are in no
-//! order. Nor are sends and receives, which not all members make.
+//! operations are to be submitted in the same order across ranks). What orders the two on one
+//! device is not asked: none of it mends this. Where all members agree there is nothing to say,
+//! though the two are unordered on every device. NCCL launches the calls of one group together:
+//! they are in no order. Nor are sends and receives, which not all members make.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{ContextId, StackId, StreamId};

@@ -1,14 +1,14 @@
 //! Communicators of NCCL: which one a handle is, and what this process has enqueued on it last.
 //!
 //! Owns the exports of the functions that make and end communicators, and the table of those that
-//! are there. Members of one communicator, in one process or in several, know it by the same number:
-//! it is made of the id that all of them are given, or, of a split, of the parent's number, the
-//! colour, and how often the parent was split before, which all of its members do together. A
+//! are there. Members of one communicator, in one process or in several, know it by the same
+//! number: it is made of the id that all of them are given, or, of a split, of the parent's number,
+//! the colour, and how often the parent was split before, which all of its members do together. A
 //! communicator of another origin (`ncclCommShrink`, `ncclCommGrow`) has no number. A handle whose
 //! communicator has ended may stand for another one: nothing follows what was enqueued before. But
-//! `ncclCommFinalize` completes all operations before it answers, and `ncclCommDestroy` does that for
-//! a communicator that was not finalized (NCCL's user guide, "Finalizing a communicator"): the host
-//! has seen them end. `ncclCommAbort` promises no such thing.
+//! `ncclCommFinalize` completes all operations before it answers, and `ncclCommDestroy` does that
+//! for a communicator that was not finalized (NCCL's user guide, "Finalizing a communicator"): the
+//! host has seen them end. `ncclCommAbort` promises no such thing.
 
 use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -155,8 +155,8 @@ const ABORT: FnId = library_call("ncclCommAbort");
 const FINALIZE: FnId = library_call("ncclCommFinalize");
 
 /// Ends a communicator. Before the call it leaves the table: behind it another thread may be given
-/// the same handle. `flushes`: a call that succeeds has waited for all of its operations. (One whose
-/// communicator does not block is in progress, and the host asks NCCL when that is over.)
+/// the same handle. `flushes`: a call that succeeds has waited for all of its operations. (One
+/// whose communicator does not block is in progress, and the host asks NCCL when that is over.)
 fn ends(id: FnId, real: Call<'_>, comm: Comm, flushes: bool) -> c_int {
     let known = take(comm as usize);
     let result = real();

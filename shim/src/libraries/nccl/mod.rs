@@ -1,16 +1,16 @@
 //! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it
 //! reads and writes on this device.
 //!
-//! Owns the exports of these functions; [`communicators`] has those that make and end communicators.
-//! NCCL's kernels get their pointers through memory that no
-//! parameter shows, so their launches say nothing; the calls themselves say everything. They reach
-//! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
-//! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
-//! inside a group take effect at its end, for each communicator as one operation on all of its
-//! streams. Operations of one communicator follow each other, on whichever streams they are. Those
-//! of several do not, and each member has to enqueue them in the same order: the log says in which
-//! it does, for collectives. While such a call runs, launches of its thread are marked as its own.
-//! Captured calls become nodes of a graph and are not modelled.
+//! Owns the exports of these functions; [`communicators`] has those that make and end
+//! communicators. NCCL's kernels get their pointers through memory that no parameter shows, so
+//! their launches say nothing; the calls themselves say everything. They reach us through the PLT
+//! of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and in statically
+//! linked copies they do not, and then NCCL's launches count as indirect. Calls inside a group take
+//! effect at its end, for each communicator as one operation on all of its streams. Operations of
+//! one communicator follow each other, on whichever streams they are. Those of several do not, and
+//! each member has to enqueue them in the same order: the log says in which it does, for
+//! collectives. While such a call runs, launches of its thread are marked as its own. Captured
+//! calls become nodes of a graph and are not modelled.
 
 pub mod communicators;
 

@@ -3,10 +3,10 @@
 //!
 //! Owns the exports of the functions that make and end teams, and the names by which its elements
 //! know one another at a meeting ([`super::meetings`]). A team's number is its element's own; what
-//! all of them know is which elements it has, by their numbers in the world, and that they have made
-//! their teams together, one after the other. So teams of the same elements are counted as they are
-//! made. Those that NVSHMEM makes by itself (the world, its parts on one machine) are none of these,
-//! nor are those of `nvshmemx_team_init`.
+//! all of them know is which elements it has, by their numbers in the world, and that they have
+//! made their teams together, one after the other. So teams of the same elements are counted as
+//! they are made. Those that NVSHMEM makes by itself (the world, its parts on one machine) are none
+//! of these, nor are those of `nvshmemx_team_init`.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_long, c_void};
@@ -56,11 +56,11 @@ fn bytes(world: &[i32]) -> Elements {
 }
 
 /// An element: its place in the team, and the name of its event.
-pub(super) type Named = (usize, Vec<u8>);
+pub(super) type NamedElement = (usize, Vec<u8>);
 
 /// The name of the own event, and those of the elements that share memory with this one, by their
 /// places in the team.
-pub(super) fn names(team: i32) -> Option<(Named, Vec<Named>)> {
+pub(super) fn names(team: i32) -> Option<(NamedElement, Vec<NamedElement>)> {
     let (world, own) = (elements(team)?, own_place_in(team)?);
     let common = bytes(&world);
     let nth = TEAMS.lock().unwrap_or_else(PoisonError::into_inner).nth.get(&team).copied().unwrap_or(0);
@@ -69,7 +69,7 @@ pub(super) fn names(team: i32) -> Option<(Named, Vec<Named>)> {
         (element, parts.concat())
     };
     let near = |element: &usize| *element != own && translated(team, *element, SHARED).is_some();
-    let others: Vec<Named> = (0..world.len()).filter(near).map(name).collect();
+    let others: Vec<NamedElement> = (0..world.len()).filter(near).map(name).collect();
     (own < world.len() && others.len() < MOST).then(|| (name(own), others))
 }
 
