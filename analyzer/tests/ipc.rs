@@ -51,6 +51,11 @@ impl Run {
         p
     }
 
+    /// So many nanoseconds in which nobody calls anything.
+    pub(crate) fn passes(&mut self, ns: u64) {
+        self.now += ns;
+    }
+
     /// Process 0 exports memory at `X`, all others open it at `Y`.
     fn share(&mut self) {
         self.at(0).does("cudaIpcGetMemHandle", Op::SharedMemory { ptr: X, key: &[7; 64] });

@@ -235,3 +235,28 @@ fn a_hundred_thousand_messages_behind_an_open_meeting() {
         println!("{rounds} rounds: {:.2?}", start.elapsed());
     }
 }
+
+/// The most memory that this process has had so far, in MiB.
+fn most() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("the peak");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") >> 10
+}
+
+/// What memory they take, beside as many accesses that no other process sees.
+#[test]
+#[ignore = "measures"]
+fn what_held_messages_take() {
+    for (count, is_shared) in [(100_000, false), (100_000, true), (200_000, true)] {
+        let before = most();
+        let mut run = met(true);
+        comes(&mut run, 1, 1, 2);
+        run.at(1).malloc(X + (1 << 40), 4 * N);
+        let at = if is_shared { Y } else { X + (1 << 40) };
+        for _ in 0..count {
+            run.at(1).go(B, at, &[reads(0, Shape::Exact(64, N))]);
+            run.passes(10_000);
+        }
+        println!("{count} accesses, shared {is_shared}: from {before} to {} MiB", most());
+    }
+}

@@ -12,6 +12,7 @@ mod support;
 mod advice;
 mod causes;
 mod causes_property;
+mod communicators;
 mod conditional;
 mod confirm;
 mod coverage;

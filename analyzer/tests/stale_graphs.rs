@@ -347,3 +347,48 @@ fn the_report_says_it_in_words() {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
+
+/// A copy node keeps an array by its handle: the one of the two that is destroyed is not there.
+#[test]
+fn an_array_that_was_destroyed_is_named() {
+    const ARRAY: ArrayId = ArrayId(1);
+    for (destroyed, is_target, place) in
+        [(ARRAY, false, Some("its source")), (ARRAY, true, Some("its target")), (ArrayId(2), true, None)]
+    {
+        let mut p = Program::new();
+        for array in [ARRAY, ArrayId(2)] {
+            p.line(20).does("cuArrayCreate", Op::ArrayCreate { array, handle: 8, size: N });
+        }
+        p.malloc(OUTPUT, N);
+        p.line(40).does("cudaGraphInstantiate", Op::GraphExec { exec: EXEC, nodes: 1, flags: 0, handle: 0 });
+        let of_array = Region { array: ARRAY, ..Region::linear(0, N) };
+        let (memory, spaces) = (Region::linear(OUTPUT, N), [Space::Array, Space::Device]);
+        let (sides, spaces) = match is_target {
+            true => ([of_array, memory], spaces),
+            false => ([memory, of_array], [spaces[1], spaces[0]]),
+        };
+        let op = Op::Copy {
+            stream: StreamId::NONE,
+            dst: sides[0],
+            src: sides[1],
+            dst_space: spaces[0],
+            src_space: spaces[1],
+            asynchronous: true,
+            batch: 0,
+        };
+        let (mut body, call) = ([0; 256], p.call("cuMemcpy3D"));
+        let mut to = Encoder::new(&mut body);
+        op.encode(&mut to);
+        let len = to.finish().expect("fits");
+        let (stack, tag, dependencies) = (StackId(60), op.tag(), List::new(&[]));
+        let body = &body[..len];
+        p.raw(Op::GraphNode { exec: EXEC, index: 0, stack, call, enabled: true, dependencies, tag, body });
+        go(&mut p);
+        p.line(70).does("cuArrayDestroy", Op::ArrayDestroy { array: destroyed });
+        go(&mut p);
+        let found = stale(&mut p);
+        let said = found.iter().map(|f| (f.confidence, f.stale.as_ref().map(|stale| stale.place.as_str())));
+        let wanted = place.map(|place| (Confidence::Certain, Some(place)));
+        assert_eq!(said.collect::<Vec<_>>(), Vec::from_iter(wanted));
+    }
+}

@@ -388,6 +388,11 @@ impl Summary {
         self.analysis.evaluate_by_forms(&self.in_clusters(launch), out);
     }
 
+    /// Whether an instruction of [`Self::instructions`] is an update that answers nothing.
+    pub fn is_mute(&self, at: u32) -> bool {
+        self.system_stores.is_mute(at)
+    }
+
     /// Every instruction that may touch global memory: what it does, where it is (see [`Gap::at`]),
     /// and the parameter words that its address derives from, ascending; none when the address
     /// comes from elsewhere.

@@ -36,6 +36,9 @@ pub enum HintKind {
     /// them.
     #[serde(rename = "signal-pad")]
     SignalPad,
+    /// Two members of two communicators enqueue collectives of them in different orders.
+    #[serde(rename = "communicator-order")]
+    CommunicatorOrder,
     /// The code of a kernel leads from a store to shared memory to a bulk operation that reads it,
     /// without a fence between the proxies.
     #[serde(rename = "copy-without-proxy-fence")]
@@ -47,7 +50,7 @@ pub enum HintKind {
 
 impl HintKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::WaitNeverRecorded,
         Self::NeverWaitedFor,
         Self::RecordedAgain,
@@ -56,6 +59,7 @@ impl HintKind {
         Self::FlagScope,
         Self::FlagUnordered,
         Self::SignalPad,
+        Self::CommunicatorOrder,
         Self::UnfencedCopy,
         Self::SuperfluousInKernel,
     ];
@@ -71,6 +75,7 @@ impl HintKind {
             Self::FlagScope => "flag-scope",
             Self::FlagUnordered => "flag-without-acquire",
             Self::SignalPad => "signal-pad",
+            Self::CommunicatorOrder => "communicator-order",
             Self::UnfencedCopy => "copy-without-proxy-fence",
             Self::SuperfluousInKernel => "superfluous-in-kernel",
         }

@@ -8,12 +8,13 @@
 
 pub use crate::hint_kind::HintKind;
 use crate::memory::Allocations;
+use crate::state::communicators::{Communicators, Disagreement, Enqueued, disagreements};
 use crate::state::happens_before::View;
 use crate::state::names::Names;
 use crate::state::signal_pads::PadUse;
 use crate::state::streams::Streams;
 use kernels::{FlagLoad, LoadScope, UnfencedCopy};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::{Epoch, EventId, KernelId, Op, Origin, Region, Space, StackId, StreamId, StreamKind, SyncScope};
 
 /// Maximum number of hints kept for one process.
@@ -101,9 +102,15 @@ pub struct Hints {
     legacy_launches: u64,
     non_blocking_launches: u64,
     blocking_launches: u64,
+    communicators: Communicators,
 }
 
 impl Hints {
+    /// The collectives of communicators that the process has enqueued.
+    pub fn communicators(&self) -> &Communicators {
+        &self.communicators
+    }
+
     /// Observes an op that has just been given its epoch.
     pub fn observe(&mut self, op: &Op<'_>, origin: &Origin, view: &View<'_>, names: &Names, streams: &Streams) {
         match *op {
@@ -124,6 +131,11 @@ impl Hints {
             Op::ContextWait { event, .. } => self.waited(event, StreamId::NONE, origin.stack),
             Op::SyncBegin { scope: SyncScope::Event, event, .. } => self.waited(event, StreamId::NONE, origin.stack),
             Op::EventReached { event, .. } => self.used(event),
+            Op::Collective { stream, communicator, members, number, group } => {
+                let operation = Enqueued { communicator, number, group, stack: origin.stack, stream };
+                let context = streams.get(stream).map(|stream| stream.context);
+                self.communicators.enqueued(context, members, operation);
+            }
             Op::Launch { stream, .. } => self.launched(stream, origin.stack, streams),
             _ => {}
         }
@@ -249,8 +261,22 @@ impl Hints {
         }
     }
 
+    /// Two members in this process disagree about the order of two communicators.
+    fn members_disagree(&mut self) {
+        let (places, mut known) = (self.communicators.places(), FxHashSet::default());
+        for (at, here) in places.iter().enumerate() {
+            for there in &places[..at] {
+                for Disagreement { here: [first, second], count } in disagreements(here, there, &mut known) {
+                    let (kind, stack, other) = (HintKind::CommunicatorOrder, second.stack, first.stack);
+                    self.say(Key { kind, stack, other, inside: None }, (first.stream, second.stream), count);
+                }
+            }
+        }
+    }
+
     /// All hints of the process, in the order in which they came up.
     pub fn finish(&mut self) -> &[Said] {
+        self.members_disagree();
         let mut events: Vec<(EventId, Event)> = self.events.drain().collect();
         events.sort_by_key(|(id, _)| id.0);
         for (_, event) in &events {

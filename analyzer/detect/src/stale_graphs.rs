@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use trace::{Epoch, GraphExecId, KernelId, Op, StackId, StreamId};
+use trace::{ArrayId, Epoch, GraphExecId, KernelId, MemoryKind, Op, StackId, StreamId};
 
 /// Findings kept for one process. More are only counted.
 const MOST: usize = 1 << 12;
@@ -191,7 +191,7 @@ impl StaleGraphs {
         &mut self,
         (exec, node): (GraphExecId, u32),
         is_same: bool,
-        addresses: impl Iterator<Item = (NodePlace, u64)>,
+        addresses: impl Iterator<Item = (NodePlace, u64, ArrayId)>,
         memory: &Allocations,
     ) {
         if is_same {
@@ -201,10 +201,12 @@ impl StaleGraphs {
             of_graph.retain(|suspect| suspect.node != node);
         }
         let mut named: SmallVec<[Named; 4]> = SmallVec::new();
-        for (place, address) in addresses {
-            let living = memory.locate(address).and_then(|at| match at.home {
+        for (place, address, array) in addresses {
+            let at = if array.is_none() { memory.locate(address) } else { memory.locate_array(array, address) };
+            let living = at.and_then(|at| match at.home {
                 Home::Root(root) => Some((memory.root(root)?.id, at)),
-                _ => None,
+                Home::Array(_) => Some((at.allocation, at)),
+                Home::Pageable => None,
             });
             match living {
                 Some((root, at)) => {
@@ -213,6 +215,8 @@ impl StaleGraphs {
                     let is_block = at.allocation != root && !self.was_captured(at.allocation);
                     named.extend(is_block.then_some(Named { place, address, shift, allocation: at.allocation }));
                 }
+                // An array that has ended is another one's by no handle.
+                None if !array.is_none() => {}
                 None => {
                     let suspect = self.ended_at(address).map(|ended| Suspect::of(node, place, address, ended));
                     self.suspects.entry(exec).or_default().extend(suspect);
@@ -283,6 +287,13 @@ impl StaleGraphs {
             }
             of_graph.sort_by_key(|suspect| suspect.node);
         }
+    }
+
+    /// Whether a node names memory that is gone, and not only unregistered: then the finding says
+    /// so.
+    pub fn names_ended(&self, exec: GraphExecId, node: u32) -> bool {
+        let is_gone = |s: &Suspect| s.ended.memory.kind != Some(MemoryKind::RegisteredHost);
+        self.suspects.get(&exec).is_some_and(|of| of.iter().any(|s| s.node == node && is_gone(s)))
     }
 
     /// Takes out the nodes of a graph that name memory which has ended; [`StaleGraphs::put`]

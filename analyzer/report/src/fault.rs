@@ -204,17 +204,43 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
             "Two kernels of PyTorch's symmetric memory use one word of a signal pad, on {first} and on {second}, and nothing orders \
              them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
         ),
+        HintKind::CommunicatorOrder => {
+            communicator_order([&first, &second], "another member of the two in this process")
+        }
         HintKind::FlagScope | HintKind::FlagUnordered | HintKind::UnfencedCopy => inside(said, elaborator),
         // It is about no call: see `superfluous`.
         HintKind::SuperfluousInKernel => String::new(),
     };
-    let mut text = text;
-    if let Some(head) = text.get(..1).map(str::to_uppercase) {
-        text.replace_range(..1, &head);
-    }
+    let text = sentence(text);
     let other = elaborator.stacks.resolve(said.key.other);
     let stack = elaborator.stacks.resolve(said.key.stack);
     Hint { kind: said.key.kind, text, count: said.count, pid: elaborator.names.process.pid, stack, other }
+}
+
+/// It begins with a capital letter.
+fn sentence(mut text: String) -> String {
+    if let Some(head) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &head);
+    }
+    text
+}
+
+/// The sentence about two communicators: the streams that one member uses, in its order, and who
+/// uses them in the other one.
+fn communicator_order([first, second]: [&str; 2], other: &str) -> String {
+    sentence(format!(
+        "a collective of one NCCL communicator is enqueued on {first}, then one of another communicator on {second}; {other} \
+         enqueues the second one first. Each waits for all members, and a device may have no room for both: this may deadlock \
+         (NCCL's user guide, \"Using multiple NCCL communicators concurrently\"). Enqueue them in the same order everywhere."
+    ))
+}
+
+/// The hint about two communicators that members in two processes use in different orders. `calls`:
+/// the streams and stacks of one member, in its order.
+pub fn members_disagree(calls: [&(String, Vec<Frame>); 2], (pid, other): (u32, &str), count: u64) -> Hint {
+    let [first, second] = calls;
+    let text = communicator_order([&first.0, &second.0], &format!("a member of the two in {other}"));
+    Hint { kind: HintKind::CommunicatorOrder, text, count, pid, stack: second.1.clone(), other: first.1.clone() }
 }
 
 /// The sentence about a place in the code of a kernel: a flag that is polled by too weak a load, or

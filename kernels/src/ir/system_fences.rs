@@ -124,6 +124,9 @@ pub(crate) struct SystemStores {
     apart: bool,
     /// These stores and updates, as accesses count: byte offsets, or lines of PTX.
     at: Vec<u32>,
+    /// Updates of any scope that answer nothing (`red`), and those that do, counted likewise.
+    mute: Vec<u32>,
+    answering: Vec<u32>,
 }
 
 impl SystemStores {
@@ -135,6 +138,10 @@ impl SystemStores {
             self.writes |= writes;
             self.updates |= updates;
             self.at.extend((writes || updates).then_some(i.pc));
+        }
+        if i.mem.iter().any(|m| m.access == MemEffect::Atomic && is_global(m.space)) {
+            let is_mute = matches!(i.op, Opcode::Red { .. });
+            if is_mute { &mut self.mute } else { &mut self.answering }.push(i.pc);
         }
     }
 
@@ -150,7 +157,17 @@ impl SystemStores {
             self.writes |= writes && reaches_host;
             self.updates |= updates && reaches_host;
             self.at.extend(((writes || updates) && reaches_host).then_some(i.line));
+            if updates {
+                let is_mute = parts[0] == "red" || several && is("red");
+                if is_mute { &mut self.mute } else { &mut self.answering }.push(i.line);
+            }
         }
+    }
+
+    /// Whether the update that is this instruction answers nothing: no thread can wait by it. A
+    /// line with others counts as these.
+    pub(crate) fn is_mute(&self, at: u32) -> bool {
+        self.mute.contains(&at) && !self.answering.contains(&at)
     }
 
     /// Whether none of its stores and updates reaches beyond its device.

@@ -69,6 +69,9 @@ const LIBRARY_CALLS: &[&str] = &[
     "nixl_capi_post_xfer_req",
     "nixl_capi_get_xfer_status",
     "nixl_capi_release_xfer_req",
+    "ncclCommDestroy",
+    "ncclCommAbort",
+    "ncclCommFinalize",
 ];
 
 /// NVSHMEM's functions are numbered from here on.

@@ -64,7 +64,7 @@ fn a_launch_of_a_graph_that_names_freed_memory_is_found() {
             assert_eq!(ended.code(), Some(0), "{case}: {}", ended.err);
         }
     }
-    assert_eq!((found, races, clean), (11, 1, 18), "{list}");
+    assert_eq!((found, races, clean), (15, 1, 22), "{list}");
 }
 
 /// Graphs of public projects (candle, PyTorch, SGLang) that outlived memory.
@@ -128,4 +128,17 @@ fn suppressions_baselines_and_recordings_hold_it() {
     let ended = run::end(run::streamsan(["check"]).arg(&trace));
     assert_eq!(ended.code(), Some(66), "{}", ended.err);
     assert!(ended.err.contains("STALE GRAPH MEMORY (certain)"), "{}", ended.err);
+}
+
+/// Copies from memory that is gone are a finding, and no hint about pageable memory beside it; from
+/// memory that was only unregistered they are that.
+#[test]
+fn freed_memory_is_not_taken_for_pageable() {
+    let Some(program) = compiled() else { return };
+    for (case, code, is_hint) in
+        [("pinned-source", 66, false), ("array-source", 66, false), ("unregistered-source", 0, true)]
+    {
+        let said = with(&program, &["--hints"], case, code);
+        assert_eq!(said.contains("copies from or to pageable memory"), is_hint, "{case}: {said}");
+    }
 }

@@ -53,9 +53,12 @@ fn findings(code: &str, words: [&str; 5]) -> Option<(Vec<(String, String)>, Stri
 /// The bytes of each finding, all of which must be certain.
 fn found(code: &str, words: [&str; 5]) -> Option<(Vec<String>, String)> {
     let (found, said) = findings(code, words)?;
-    // A kernel with a fence of the system and with updates may wait for the other process, and what
-    // is behind it is possible: machine code puts fences in front of some accesses.
-    let may_wait = words[0] == "shared" && (words[1].contains("sys") || words[2].contains("sys"));
+    // A kernel with a fence of the system that loads atomically, or is told what an update found,
+    // may wait for the other process, and what is behind it is possible: machine code puts fences
+    // in front of some accesses.
+    let is_told = |form: &str| ["atom", "swap", "default", "load"].iter().any(|part| form.contains(part));
+    let has_fence = words[1].contains("sys") || words[2].contains("sys");
+    let may_wait = words[0] == "shared" && has_fence && (is_told(words[1]) || is_told(words[2]));
     let is_right = |confidence: &str| confidence == "certain" || may_wait && confidence == "possible";
     assert!(found.iter().all(|(_, confidence)| is_right(confidence)), "{words:?} {code}: {said}");
     Some((found.into_iter().map(|(bytes, _)| bytes).collect(), said))

@@ -68,6 +68,55 @@ fn a_group_of_collectives_orders_the_streams_that_it_is_on() {
     assert!(ended.err.contains("SUMMARY: 0 findings"), "{}", ended.err);
 }
 
+/// A communicator that has ended orders nothing, for the next one may have its handle, unless it
+/// has waited for its operations.
+#[test]
+fn what_follows_a_communicator_that_has_ended_is_another_one() {
+    let program = user("nccl_communicators.c", &library("nccl.c", "libnccl.so.2"));
+    let ended = end(streamsan(["--"]).arg(&program).args(["again", "abort"]));
+    assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{}", ended.err);
+    assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{}", ended.err);
+    for how in ["destroy", "finalize", "kept", "waits"] {
+        let ended = end(streamsan(["--"]).arg(&program).args(["again", how]));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{how}: {}", ended.err);
+    }
+}
+
+/// Two processes use two communicators in different orders, or in the same one.
+#[test]
+fn members_of_two_communicators_enqueue_in_one_order() {
+    let program = user("nccl_communicators.c", &library("nccl.c", "libnccl.so.2"));
+    let hints = |calls: [&str; 3]| {
+        let ended = end(streamsan(["--hints", "--"]).arg(&program).args(calls));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{calls:?}: {}", ended.err);
+        (ended.err.matches("HINT: A collective of one NCCL communicator").count(), ended.err)
+    };
+    for (first, second) in [("ab", "ba"), ("aab", "aba"), ("(aa)(bb)", "(bb)(aa)")] {
+        for made in ["order", "split"] {
+            let (count, said) = hints([made, first, second]);
+            assert_eq!(count, 1, "{made} {first} {second}: {said}");
+            assert!(said.contains("ncclAllReduce") || said.contains("ncclGroupEnd"), "{said}");
+        }
+    }
+    // One communicator by itself, one group, sends and receives, which not all members make, and
+    // one that has come further.
+    for (first, second) in [
+        ("ab", "ab"),
+        ("abab", "abab"),
+        ("aa", "bb"),
+        ("(ab)", "(ba)"),
+        ("sab", "arb"),
+        ("(sr)aab", "a(sr)ab"),
+        ("ab", "ababab"),
+    ] {
+        for made in ["order", "split"] {
+            let (count, said) = hints([made, first, second]);
+            assert_eq!(count, 0, "{made} {first} {second}: {said}");
+        }
+    }
+}
+
 /// Collectives of NVSHMEM, each with a twin in order.
 #[test]
 fn collectives_of_nvshmem_read_and_write_memory_of_their_element() {
@@ -182,6 +231,23 @@ fn barriers_of_nvshmem_order_its_elements() {
         ["reduced-early", "gathered-early", "exchanged-early", "scattered-early", "sent-early", "sent_back"];
     let of_one_call = ["into", "from"];
     for how in ["nothing", "early", "late", "unseen"].into_iter().chain(collectives).chain(of_one_call) {
+        let ended = end(streamsan(["--"]).arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{how}: {}", ended.err);
+    }
+}
+
+/// Teams of some of four elements, each a process: the elements of one meet, and nobody else.
+#[test]
+fn teams_of_nvshmem_order_their_elements() {
+    let program = user("nvshmem_teams.c", &library("nvshmem.c", "libnvshmem_host.so.3"));
+    for how in ["even", "chain", "column", "twins", "made_again", "reduced"] {
+        let ended = end(streamsan(["--pedantic", "--"]).arg(&program).arg(how));
+        assert_eq!((ended.code(), ended.out.as_str()), (Some(0), "done\n"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("SUMMARY: 0 findings"), "{how}: {}", ended.err);
+        assert!(ended.err.contains("0 calls not modelled"), "{how}: {}", ended.err);
+    }
+    for how in ["nothing", "late", "odd", "halves", "unchained", "row", "strangers", "elsewhere"] {
         let ended = end(streamsan(["--"]).arg(&program).arg(how));
         assert_eq!((ended.code(), ended.out.as_str()), (Some(66), "done\n"), "{how}: {}", ended.err);
         assert!(ended.err.contains("SUMMARY: 1 finding (1 certain, 0 likely), 1 occurrence"), "{how}: {}", ended.err);

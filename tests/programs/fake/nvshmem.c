@@ -1,6 +1,7 @@
 /* NVSHMEM without NVSHMEM: two processing elements in one process, of which the program is the first. Their memory lies side by side; a third
  * one has none that this process can reach. Puts, gets and signals are copies and fills. Or two processes, each of which is one of them
- * (`fake_elements`): the other's memory is opened by its handle, and barriers are the system's. */
+ * (`fake_elements`), or up to four (`fake_elements_of`): the others' memory is opened by its handle, and barriers are the system's. Teams are split
+ * in steps; each has a number that only its element knows. */
 #include "cuda_mini.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -16,32 +17,40 @@ static void check(int result) {
     if (result) abort();
 }
 
-/* Of two processes: which one this is, what both see, and the other one's memory. */
-struct Both { pthread_barrier_t barrier; CUipcHandle memory[2]; };
-static int me, are_two;
-static struct Both *both;
-static CUdeviceptr others;
+enum { MOST = 4, TEAMS = 16 };
+/* Of several processes: which one this is, what all see (a barrier for each set of elements), and the others' memory. */
+struct All { pthread_barrier_t barrier[1 << MOST]; CUipcHandle memory[MOST]; };
+static int me, are_several, count = 2;
+static struct All *all;
+static CUdeviceptr others[MOST];
+/* The elements of each team, as bits; none: it does not exist. */
+static int teams[TEAMS] = {3, 3};
 
 /* Before the processes part. */
-void fake_elements(void) {
+void fake_elements_of(int elements) {
     pthread_barrierattr_t shared;
-    both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (both == MAP_FAILED) abort();
+    count = elements;
+    teams[0] = teams[1] = (1 << count) - 1;
+    all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) abort();
     pthread_barrierattr_init(&shared);
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&both->barrier, &shared, 2);
+    for (int set = 1; set < 1 << count; set++) pthread_barrier_init(&all->barrier[set], &shared, __builtin_popcount(set));
 }
-static void meet(void) {
-    if (are_two) pthread_barrier_wait(&both->barrier);
+void fake_elements(void) { fake_elements_of(2); }
+static void meet_in(int team) {
+    if (are_several) pthread_barrier_wait(&all->barrier[teams[team]]);
 }
-/* This process is the one or the other. */
+static void meet(void) { meet_in(0); }
+/* This process is one of them. */
 void fake_element(int which) {
-    are_two = 1;
+    are_several = 1;
     me = which;
     check(cuMemAlloc_v2(&heap, HEAP));
-    check(cuIpcGetMemHandle(&both->memory[me], heap));
+    check(cuIpcGetMemHandle(&all->memory[me], heap));
     meet();
-    check(cuIpcOpenMemHandle_v2(&others, both->memory[!me], 1));
+    for (int other = 0; other < count; other++)
+        if (other != me) check(cuIpcOpenMemHandle_v2(&others[other], all->memory[other], 1));
     meet();
 }
 
@@ -52,7 +61,7 @@ void *nvshmem_malloc(size_t size) {
     return (void *)(uintptr_t)at;
 }
 void *nvshmem_ptr(const void *at, int pe) {
-    if (are_two) return pe == me ? (void *)at : (void *)(uintptr_t)(others + ((CUdeviceptr)(uintptr_t)at - heap));
+    if (are_several) return pe == me ? (void *)at : (void *)(uintptr_t)(others[pe] + ((CUdeviceptr)(uintptr_t)at - heap));
     return pe < 2 ? (char *)at + pe * HEAP : NULL;
 }
 
@@ -77,15 +86,52 @@ void nvshmemx_putmem_signal_nbi_on_stream(void *to, const void *from, size_t byt
 /* The driver without a GPU runs nothing later than it is called. */
 void nvshmemx_signal_wait_until_on_stream(uint64_t *signal, int compare, uint64_t value, CUstream s) {}
 
-/* One team, in which this element is the first of two. A collective is a copy in this element's memory. */
-int nvshmem_team_n_pes(int team) { return team == 0 ? 2 : -1; }
-int nvshmem_team_my_pe(int team) { return team == 0 ? me : -1; }
-int nvshmem_team_translate_pe(int team, int pe, int other) { return team == 0 && other <= 1 ? pe : -1; }
-int nvshmemx_barrier_on_stream(int team, CUstream s) { return meet(), 0; }
+/* A collective is a copy in this element's memory. */
+static int is_team(int team) { return team >= 0 && team < TEAMS && teams[team]; }
+int nvshmem_team_n_pes(int team) { return is_team(team) ? __builtin_popcount(teams[team]) : -1; }
+/* The place of an element in a team, and the element at a place. */
+static int place_of(int team, int pe) { return teams[team] >> pe & 1 ? __builtin_popcount(teams[team] & ((1 << pe) - 1)) : -1; }
+static int element_at(int team, int place) {
+    for (int pe = 0; pe < MOST; pe++)
+        if (place_of(team, pe) == place) return pe;
+    return -1;
+}
+int nvshmem_team_my_pe(int team) { return is_team(team) ? place_of(team, me) : -1; }
+int nvshmem_team_translate_pe(int team, int place, int other) {
+    return is_team(team) && is_team(other) && element_at(team, place) >= 0 ? place_of(other, element_at(team, place)) : -1;
+}
+/* An element's numbers of its teams differ from those of the others. */
+static int make(int set, int *team) {
+    int at = 2 + me;
+    *team = -1;
+    if (!(set >> me & 1)) return 0;
+    while (teams[at]) at++;
+    teams[at] = set;
+    *team = at;
+    return 0;
+}
+int nvshmem_team_split_strided(int parent, int start, int stride, int size, const void *config, long mask, int *team) {
+    int set = 0;
+    for (int i = 0; i < size; i++) set |= 1 << element_at(parent, start + i * stride);
+    meet_in(parent);
+    return make(set, team);
+}
+int nvshmem_team_split_2d(int parent, int range, const void *xc, long xm, int *x, const void *yc, long ym, int *y) {
+    int size = nvshmem_team_n_pes(parent), own = nvshmem_team_my_pe(parent), row = 0, column = 0;
+    for (int i = 0; i < size; i++) {
+        if (i / range == own / range) row |= 1 << element_at(parent, i);
+        if (i % range == own % range) column |= 1 << element_at(parent, i);
+    }
+    meet_in(parent);
+    return make(row, x) | make(column, y);
+}
+void nvshmem_team_destroy(int team) { meet_in(team), teams[team] = 0; }
+int nvshmemx_barrier_on_stream(int team, CUstream s) { return meet_in(team), 0; }
 void nvshmemx_barrier_all_on_stream(CUstream s) { meet(); }
-int nvshmemx_team_sync_on_stream(int team, CUstream s) { return meet(), 0; }
+int nvshmemx_team_sync_on_stream(int team, CUstream s) { return meet_in(team), 0; }
 void nvshmemx_sync_all_on_stream(CUstream s) { meet(); }
-int nvshmem_barrier(int team) { return meet(), 0; }
+int nvshmem_barrier(int team) { return meet_in(team), 0; }
+int nvshmem_team_sync(int team) { return meet_in(team), 0; }
 void nvshmem_barrier_all(void) { meet(); }
 void nvshmem_sync_all(void) { meet(); }
 void nvshmem_quiet(void) {}

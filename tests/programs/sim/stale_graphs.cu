@@ -60,6 +60,28 @@ static void added() {
 }
 static void copy(const int *from, int *to) { CHECK(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDefault, stream)); }
 static void clear(int *p) { CHECK(cudaMemsetAsync(p, 0, BYTES, stream)), CHECK(cudaStreamSynchronize(stream)); }
+// A copy node between an array, which is made, and memory.
+static cudaArray_t array;
+static void with_array(bool is_target) {
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<int>();
+    CHECK(cudaMallocArray(&array, &format, 64, N / 64));
+    cudaMemcpy3DParms p = {};
+    cudaPitchedPtr memory = make_cudaPitchedPtr(out, 256, 256, N / 64);
+    if (is_target) p.dstArray = array, p.srcPtr = memory;
+    else p.srcArray = array, p.dstPtr = memory;
+    p.extent = make_cudaExtent(64, N / 64, 1), p.kind = cudaMemcpyDeviceToDevice;
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddMemcpyNode(&node, graph, nullptr, 0, &p));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+}
+// A graph whose node is a graph of its own.
+static void nested() {
+    capture(kernel);
+    cudaGraph_t inner = graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, inner));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+}
 static void pooled() {
     CHECK(cudaMallocAsync(&in, BYTES, stream)), clear(in);
 }
@@ -143,6 +165,30 @@ static const Case cases[] = {
     {"pool-kept", "none",
      [] {
          pooled(), make(kernel), run(), last(), CHECK(cudaFreeAsync(in, stream));
+     }},
+    {"pool-trimmed", "certain",
+     [] {
+         cudaMemPool_t pool;
+         CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+         pooled(), make(kernel), run(), CHECK(cudaFreeAsync(in, stream)), CHECK(cudaStreamSynchronize(stream));
+         CHECK(cudaMemPoolTrimTo(pool, 0)), last();
+     }},
+    {"array-source", "certain", [] { with_array(false), CHECK(cudaFreeArray(array)), last(); }},
+    {"array-target", "certain", [] { with_array(true), CHECK(cudaFreeArray(array)), last(); }},
+    {"array-kept", "none", [] { with_array(false), run(), last(), CHECK(cudaFreeArray(array)); }},
+    {"another-array", "none",
+     [] {
+         with_array(true);
+         cudaArray_t left = array;
+         with_array(true), CHECK(cudaFreeArray(left)), last();
+     }},
+    {"nested", "certain", [] { nested(), CHECK(cudaFree(in)), last(); }},
+    {"nested-kept", "none", [] { nested(), run(), last(), CHECK(cudaFree(in)); }},
+    {"nested-updated", "none",
+     [] {
+         int *old = in;
+         nested(), CHECK(cudaMalloc(&in, BYTES)), clear(in), capture(kernel);
+         CHECK(cudaGraphExecChildGraphNodeSetParams(exec, node, graph)), CHECK(cudaFree(old)), last();
      }},
     {"own-memory", "none",
      [] {

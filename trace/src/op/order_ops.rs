@@ -188,6 +188,22 @@ macro_rules! order_ops {
         /// Whether what lives has been told: the program's ops go on.
         resumed: bool,
     }
+    /// A member of a communicator (NCCL) enqueues one of its collective operations: they wait for
+    /// each other, so the order in which each member enqueues those of several communicators
+    /// counts.
+    56 Collective {
+        /// Its stream; none: from here on this member's operations of the communicator are not
+        /// followed.
+        stream: StreamId,
+        /// The communicator: one number in all of its members.
+        communicator: u64,
+        /// How many members it has.
+        members: u32,
+        /// Its number among the member's operations of this communicator.
+        number: u64,
+        /// The group of calls that it was launched with; 0: none.
+        group: u64,
+    }
     /// A library's pool handed a stream out (PyTorch makes its streams at once, long before the
     /// program asks for one).
     60 StreamTaken {

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use trace::Epoch;
 
+use crate::ipc::collectives::Collectives;
 use crate::ipc::flags::{KernelWaits, PadWord, WordValues};
 use crate::ipc::meetings::{self, Meetings};
 use crate::ipc::participant::site_key;
@@ -94,6 +95,8 @@ pub struct PeerProcess {
     pub(crate) torch: TorchUse,
     /// Its call sites, each for one access of it, and why the bytes of that are not exact.
     pub(crate) sites: Vec<(Access, Side, Option<Doubt>)>,
+    /// The collectives that it has enqueued, and the ones that it does not know all of.
+    pub(crate) collectives: Collectives,
     /// Its shared memory.
     pub(crate) memory: Vec<(AllocationId, AllocationInfo)>,
 }
@@ -545,6 +548,7 @@ impl Exchange {
                 merge_finding(&mut outcome.findings, finding);
             }
         }
+        self.compare_collectives(outcomes);
         for outcome in outcomes {
             report::fingerprint::number(&mut outcome.findings);
         }

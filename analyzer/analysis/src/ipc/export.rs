@@ -7,10 +7,12 @@ use order::AwaitedWord;
 use trace::{Epoch, Op, SyncScope};
 
 use super::Member;
+use super::collectives::Collectives;
 use super::exchange::PeerProcess;
 use crate::process::facts::ProcessFacts;
 use crate::process::state::ProcessState;
 use detect::memory::{Access, AllocationId};
+use detect::state::communicators::Communicators;
 use report::words::DoubtSide;
 
 /// Reports an op that was just applied to the order and to memory.
@@ -136,9 +138,10 @@ fn tell_memory(member: &mut Member, state: &mut ProcessState, ptr: u64, key: &[u
 }
 
 /// Ends the process: passes on the descriptions of its call sites and of its shared memory.
-pub(crate) fn leave(member: &mut Member, state: &ProcessState, facts: &mut ProcessFacts) {
+pub(crate) fn leave(member: &mut Member, enqueued: &Communicators, state: &ProcessState, facts: &mut ProcessFacts) {
     let mut process =
         PeerProcess { name: facts.names.process.name(), pid: facts.names.process.pid, ..PeerProcess::default() };
+    process.collectives = Collectives::of(enqueued, &mut facts.elaborator(state));
     if member.shares() {
         (process.python, process.torch) = (facts.names.python, facts.names.torch);
         let mut elaborator = facts.elaborator(state);

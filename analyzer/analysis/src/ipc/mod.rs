@@ -9,9 +9,10 @@
 //! collects and compares the messages of all processes, `visibility` is the order between
 //! processes, `flags` what waits for flags in memory, `signals` whose messages wait for those of
 //! others, `meetings` which processes come together, `queue` what is held back meanwhile,
-//! `describe` makes findings of pairs, and `advice` has their words.
-//! `participant` and `exchange` know each other: one sends into the other, and a finding asks for
-//! the call sites that the participant has named.
+//! `describe` makes findings of pairs, and `advice` has their words. `collectives` compares in
+//! which order the processes enqueue those of several communicators. `participant` and `exchange`
+//! know each other: one sends into the other, and a finding asks for the call sites that the
+//! participant has named.
 //!
 //! # Which memory
 //!
@@ -60,6 +61,7 @@
 //! when the signal is known. What hosts see end in between orders only what was submitted later.
 
 pub(crate) mod advice;
+mod collectives;
 mod describe;
 pub(crate) mod exchange;
 pub(crate) mod export;

@@ -144,6 +144,9 @@ pub(crate) fn act(state: &mut ProcessState, facts: &mut ProcessFacts, op: &Op<'_
             let site = state.submissions.context(origin, epoch).site(Cause::Free, StreamId::NONE);
             Work::new(&mut state.memory, view, site, &mut state.races, state.options.judging.pedantic)
                 .whole_array(array);
+            if let Some(info) = state.memory.array_info(array).copied() {
+                stale_graphs::freed(state, &info, site, epoch, false);
+            }
             state.memory.destroy_array(array);
         }
         Op::ObjectCreate { object, region, writable } => state.memory.object(object, Object { region, writable }),

@@ -12,10 +12,10 @@ use detect::stale_graphs::{Ended, NodePlace, RawStale, Suspect, judge};
 use detect::state::graphs::{Graph, Node};
 use smallvec::SmallVec;
 use trace::launch_flags::{INSIDE_LIBRARY, PARAMS_UNKNOWN};
-use trace::{Epoch, GraphExecId, KernelId, MemoryKind, Op, Origin, Region, Space, StreamId};
+use trace::{ArrayId, Epoch, GraphExecId, KernelId, MemoryKind, Op, Origin, Region, Space, StreamId};
 
-/// The addresses that a node keeps.
-type Addresses = SmallVec<[(NodePlace, u64); 8]>;
+/// The addresses that a node keeps, or the offsets in an array.
+type Addresses = SmallVec<[(NodePlace, u64, ArrayId); 8]>;
 
 /// A node of an executable graph is told. Call it before the node is known.
 pub(super) fn node_told(state: &mut ProcessState, facts: &ProcessFacts, op: &Op<'_>) {
@@ -31,12 +31,13 @@ pub(super) fn node_told(state: &mut ProcessState, facts: &ProcessFacts, op: &Op<
 
 fn addresses(op: &Op<'_>, facts: &ProcessFacts) -> Addresses {
     let side = |place, region: &Region, space: Space| {
-        (space != Space::Array && region.array.is_none() && !region.is_empty()).then_some((place, region.start))
+        let is_known = space != Space::Array || !region.array.is_none();
+        (is_known && !region.is_empty()).then_some((place, region.start, region.array))
     };
     match *op {
         Op::Launch { kernel, shape, params, .. } if shape.flags & (PARAMS_UNKNOWN | INSIDE_LIBRARY) == 0 => {
             let words = candidate_pointers(params, facts.names.kernel(kernel));
-            words.map(|(offset, value)| (NodePlace::Param(offset), value)).collect()
+            words.map(|(offset, value)| (NodePlace::Param(offset), value, ArrayId::NONE)).collect()
         }
         Op::Copy { ref dst, ref src, dst_space, src_space, .. }
         | Op::AttributedCopy { ref dst, ref src, dst_space, src_space, .. } => {
@@ -45,7 +46,7 @@ fn addresses(op: &Op<'_>, facts: &ProcessFacts) -> Addresses {
         }
         Op::Set { ref dst, .. } => side(NodePlace::Target, dst, Space::Unified).into_iter().collect(),
         Op::WriteValue { address, .. } | Op::WaitValue { address, .. } => {
-            std::iter::once((NodePlace::Value, address)).collect()
+            std::iter::once((NodePlace::Value, address, ArrayId::NONE)).collect()
         }
         _ => Addresses::new(),
     }

@@ -80,10 +80,12 @@ impl Observers {
         }
         let Some(graph) = state.graphs.take(exec) else { return };
         let view = state.ordering.view(epoch, None);
-        for node in graph.sequence().iter().filter_map(|&index| graph.node(index)) {
+        for (index, node) in graph.sequence().iter().filter_map(|&index| Some((index, graph.node(index)?))) {
             if let Some(op) = node.op() {
                 self.hints.event_node(&op, stream, node.stack, &view);
-                self.hints.copy_node(&op, stream, node.stack, &state.memory);
+                if !state.stale_graphs.names_ended(exec, index) {
+                    self.hints.copy_node(&op, stream, node.stack, &state.memory);
+                }
             }
         }
         state.graphs.put(exec, graph);

@@ -98,7 +98,7 @@ impl Analysis {
             learned,
         };
         if let Some(member) = &mut observers.member {
-            export::leave(member, state, facts);
+            export::leave(member, observers.hints.communicators(), state, facts);
         }
         outcome
     }

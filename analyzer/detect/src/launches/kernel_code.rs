@@ -98,7 +98,7 @@ pub trait KernelCode: Send {
         &[]
     }
     /// Whether the kernel may wait for others by anything but these loads: it has other atomic
-    /// loads or updates, or goes through addresses that it loads.
+    /// loads, updates that answer what was there, or goes through addresses that it loads.
     fn may_wait_besides(&self, known: &[u32]) -> bool {
         let _ = known;
         true

@@ -137,7 +137,7 @@ impl KernelCode for KnownKernel {
     fn may_wait_besides(&self, known: &[u32]) -> bool {
         use kernels::AccessKind::{Atomic, AtomicRead};
         let mut waits = self.summary.instructions().filter(|(kind, ..)| matches!(kind, Atomic | AtomicRead));
-        waits.any(|(_, at, _)| !known.contains(&at)) || self.summary.indirect().any()
+        waits.any(|(_, at, _)| !known.contains(&at) && !self.summary.is_mute(at)) || self.summary.indirect().any()
     }
 
     fn loads_from_host(&self, bytes: u64) -> bool {

@@ -11,10 +11,12 @@
 //! `graphs`, because two nodes of one launch are ordered by their graph; `graph_waits` knows both
 //! `graphs` and `captures`, and `found_values` asks `happens_before` about values in memory. The
 //! other files know no sibling. `handovers` is work that threads of Python hand to others,
-//! `polls` the kernels that wait for flags in memory, which `happens_before` places, and
-//! `signal_pads` those that use signal pads of PyTorch.
+//! `polls` the kernels that wait for flags in memory, which `happens_before` places, `signal_pads`
+//! those that use signal pads of PyTorch, and `communicators` in which order collectives of several
+//! communicators are enqueued.
 
 pub mod captures;
+pub mod communicators;
 pub mod found_values;
 pub mod graph_waits;
 pub mod graphs;

@@ -2,8 +2,8 @@
 //!
 //! Owns their exports, and how elements meet on streams, also in collectives
 //! ([`super::collectives`]). There, each element records an event of its own and waits for those of
-//! the others, which processes share by a name ([`trace::MEETING_KEY`]): the team's elements by
-//! their numbers in the world, and whose event it is. The n-th wait is for the n-th record.
+//! the others, which processes share by a name ([`trace::MEETING_KEY`]): which team it is
+//! ([`super::teams`]), and whose event. The n-th wait is for the n-th record.
 //! Elements whose memory this process does not share are left out: what they do is not compared
 //! with anything. A barrier of the host orders what the hosts have seen finish, and needs no words:
 //! the clock that all processes share tells that it was before. It ends what the host has begun
@@ -17,47 +17,14 @@ use cuda_sys::{CUstream, FnId};
 use trace::{EventId, EventMode, Op};
 
 use super::by_host::ending;
-use super::{Effects, SONAME, asking, elements_of, export, handle_of, is_observed, own_place_in};
+use super::teams::{WORLD, names};
+use super::{Effects, asking, export, handle_of, is_observed};
 use crate::ids::events::{note_shared, unnamed_event};
 use crate::ids::streams::working_stream;
 use crate::observe::{Phase, observe};
-use crate::real::library::LibraryFunction;
-
-/// `NVSHMEM_TEAM_WORLD`.
-const WORLD: i32 = 0;
-/// `NVSHMEM_TEAM_SHARED`: the elements whose memory can be reached by loads and stores.
-const SHARED: i32 = 1;
-
-/// Elements of a team whose order is followed.
-const MOST: usize = 64;
 
 /// The event of each element of each team, by its name.
 static EVENTS: LazyLock<Mutex<HashMap<Vec<u8>, EventId>>> = LazyLock::new(Mutex::default);
-
-/// The number of an element in another team.
-fn translated(team: i32, element: usize, other: i32) -> Option<i32> {
-    static TRANSLATE: LibraryFunction = LibraryFunction::new(SONAME, c"nvshmem_team_translate_pe");
-    type Translate = unsafe extern "C" fn(i32, c_int, i32) -> c_int;
-    let real = TRANSLATE.find(0)?;
-    // SAFETY: NVSHMEM's signature; the team exists, and so does its element.
-    let number = unsafe { std::mem::transmute::<usize, Translate>(real)(team, element as c_int, other) };
-    (number >= 0).then_some(number)
-}
-
-/// The event of an element: its place in the team, and the event's name.
-type Named = (usize, Vec<u8>);
-
-/// The name of the own event, and those of the elements that share memory with this one, by their
-/// places in the team.
-fn names(team: i32) -> Option<(Named, Vec<Named>)> {
-    let (count, own) = (elements_of(team)?, own_place_in(team)?);
-    let world: Vec<i32> = (0..count).map(|element| translated(team, element, WORLD)).collect::<Option<_>>()?;
-    let common: Vec<u8> = world.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let name = |element: usize| (element, [trace::MEETING_KEY, &common, &world[element].to_le_bytes()].concat());
-    let near = |element: &usize| *element != own && translated(team, *element, SHARED).is_some();
-    let others: Vec<Named> = (0..count).filter(near).map(name).collect();
-    (own < count && others.len() < MOST).then(|| (name(own), others))
-}
 
 /// Whom the elements of a team wait for.
 #[derive(Clone, Copy)]

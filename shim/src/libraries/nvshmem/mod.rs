@@ -1,18 +1,19 @@
 //! NVSHMEM's host functions (`nvshmem_api.h`, `nvshmemx_api.h` and their collectives, version 3.8).
 //!
 //! Owns what they do, by kinds: puts, gets and signals on streams ([`on_stream`]), collectives
-//! ([`collectives`]), barriers ([`meetings`]), and puts, gets and atomics that the host makes
-//! ([`by_host`]). [`exports`] has the macro that makes their exports. A put writes memory of
-//! another processing element, and a get reads it: `nvshmem_ptr` says where this process has that
-//! memory, and if other processes have it too, the access is compared with theirs. CUDA calls that
-//! NVSHMEM makes inside are its transport. Memory that this process has no address of is counted as
-//! not modelled.
+//! ([`collectives`]), barriers ([`meetings`]) of teams ([`teams`]), and puts, gets and atomics that
+//! the host makes ([`by_host`]). [`exports`] has the macro that makes their exports. A put writes
+//! memory of another processing element, and a get reads it: `nvshmem_ptr` says where this process
+//! has that memory, and if other processes have it too, the access is compared with theirs. CUDA
+//! calls that NVSHMEM makes inside are its transport. Memory that this process has no address of is
+//! counted as not modelled.
 
 pub mod by_host;
 pub mod collectives;
 mod exports;
 pub mod meetings;
 pub mod on_stream;
+pub mod teams;
 
 use std::ffi::{CStr, c_int, c_void};
 

@@ -286,6 +286,15 @@ pub(super) fn end_group() -> Result<(), i32> {
 /// numbers themselves: handles of the driver's.
 static LAST: Mutex<BTreeMap<usize, (usize, usize)>> = Mutex::new(BTreeMap::new());
 
+/// Waits for the last operation of a communicator.
+pub(super) fn finish(communicator: usize) -> Result<(), i32> {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).get(&communicator).copied();
+    match last {
+        Some((event, _)) => cu!(cuEventSynchronize(CUevent(event as *mut _))).map_err(|_| UNHANDLED_CUDA_ERROR),
+        None => Ok(()),
+    }
+}
+
 /// A communicator goes away: another one may get its number.
 pub(super) fn forget(communicator: usize) {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).remove(&communicator);

@@ -7,7 +7,7 @@ use cuda_sys::{CUdevice, CUdeviceptr, CUstream};
 
 use super::communicator::{
     Collective, CommHandle, Communicator, INTERNAL_ERROR, INVALID_ARGUMENT, UNHANDLED_CUDA_ERROR, begin_group,
-    communicator, end_group, forget,
+    communicator, end_group, finish, forget,
 };
 use super::shared::UniqueId;
 use super::split::split;
@@ -276,6 +276,17 @@ unsafe extern "C" fn ncclCommInitAll(to: *mut CommHandle, count: c_int, devices:
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommDestroy(comm: CommHandle) -> c_int {
+    let finished = answer(finish(comm as usize));
+    // SAFETY: the caller's promise.
+    unsafe { ncclCommAbort(comm) };
+    finished
+}
+
+/// # Safety
+/// As for [`ncclCommDestroy`].
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommAbort(comm: CommHandle) -> c_int {
     if !comm.is_null() {
         forget(comm as usize);
         // SAFETY: the caller's promise.
@@ -284,19 +295,10 @@ unsafe extern "C" fn ncclCommDestroy(comm: CommHandle) -> c_int {
     0
 }
 
-/// # Safety
-/// As for [`ncclCommDestroy`].
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ncclCommAbort(comm: CommHandle) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { ncclCommDestroy(comm) }
-}
-
-// SAFETY: as above.
-#[unsafe(no_mangle)]
-extern "C" fn ncclCommFinalize(_comm: CommHandle) -> c_int {
-    0
+extern "C" fn ncclCommFinalize(comm: CommHandle) -> c_int {
+    answer(finish(comm as usize))
 }
 
 macro_rules! facts {

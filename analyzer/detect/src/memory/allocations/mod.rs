@@ -144,6 +144,11 @@ impl Allocations {
         self.arrays.insert(array, Root::new(info.size, info.id, Number::default()));
     }
 
+    /// The description of an opaque array that lives.
+    pub fn array_info(&self, array: ArrayId) -> Option<&Allocation> {
+        self.infos.get(&self.arrays.get(&array)?.id)
+    }
+
     /// The bytes of an opaque array lie there.
     pub fn array_at(&mut self, array: ArrayId, address: u64) {
         if let Some(root) = self.arrays.get(&array) {

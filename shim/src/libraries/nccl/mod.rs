@@ -1,25 +1,31 @@
 //! NCCL's collectives and point-to-point calls, each an op of the stream that it is given: what it
 //! reads and writes on this device.
 //!
-//! Owns the exports of these functions. NCCL's kernels get their pointers through memory that no
-//! parameter shows, so their launches say nothing; the calls themselves say everything. They reach
-//! us through the PLT of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and
-//! in statically linked copies they do not, and then NCCL's launches count as indirect. Calls
-//! inside a group take effect at its end, for each communicator as one operation on all of its
-//! streams. Operations of one communicator follow each other, on whichever streams they are. While
-//! such a call runs, launches of its thread are marked as its own. Captured calls become nodes of a
-//! graph and are not modelled.
+//! Owns the exports of these functions; [`communicators`] has those that make and end
+//! communicators. NCCL's kernels get their pointers through memory that no parameter shows, so
+//! their launches say nothing; the calls themselves say everything. They reach us through the PLT
+//! of any library that links to libnccl.so.2 (PyTorch does). Through `dlsym` and in statically
+//! linked copies they do not, and then NCCL's launches count as indirect. Calls inside a group take
+//! effect at its end, for each communicator as one operation on all of its streams. Operations of
+//! one communicator follow each other, on whichever streams they are. Those of several do not, and
+//! each member has to enqueue them in the same order: the log says in which it does, for
+//! collectives. While such a call runs, launches of its thread are marked as its own. Captured
+//! calls become nodes of a graph and are not modelled.
+
+pub mod communicators;
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuda_sys::{CUstream, FnId};
 use trace::{EventId, EventMode, Op, Region, Space, StreamId};
 
+use self::communicators::with;
 use crate::ids::events::unnamed_event;
 use crate::ids::streams::working_stream;
 use crate::log::call_names::library_call;
-use crate::observe::{Phase, observe};
+use crate::observe::{Cx, Phase, observe};
 use crate::real::library::LibraryFunction;
 use crate::runtime::lock::tid;
 use crate::runtime::thread_state::{inside_library, set_inside_library};
@@ -41,9 +47,6 @@ struct Call {
     reads: (usize, u64),
     writes: (usize, u64),
 }
-
-/// The last operation of each communicator, as a number: an event behind it, and its stream.
-static LAST: Mutex<Vec<(usize, EventId, StreamId)>> = Mutex::new(Vec::new());
 
 /// Calls inside groups that have not ended, of all threads.
 static GROUPED: Mutex<Vec<Call>> = Mutex::new(Vec::new());
@@ -89,14 +92,14 @@ fn is_root(comm: Comm, root: c_int) -> bool {
 /// whichever streams they are, that begins after everything before it on any of them, and whatever
 /// follows on any of them begins after it (NCCL's user guide, "CUDA Stream Semantics", "Mixing
 /// Multiple Streams within the same ncclGroupStart/End() group"). Within it nothing orders them.
-fn log_group(calls: &[Call]) {
+fn log_group(calls: &[Call], group: u64) {
     let mut streams: Vec<StreamId> = calls.iter().map(|call| call.stream).collect();
     streams.sort_unstable();
     streams.dedup();
     let (Some(first), Some(stream)) = (calls.first(), streams.first()) else { return };
     one_after_the_other(first.comm, *stream, || {
         join(&streams);
-        calls.iter().for_each(log_call);
+        calls.iter().for_each(|call| log_call(call, group));
         join(&streams);
     });
 }
@@ -105,25 +108,22 @@ fn log_group(calls: &[Call]) {
 /// events of its own, since they use the same buffers (NVIDIA/nccl, issue 574). Those events are
 /// seen, but not what they are behind: a call is logged when it has succeeded.
 fn one_after_the_other(comm: usize, stream: StreamId, log: impl FnOnce()) {
-    let last = || LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let before = last().iter().find(|(of, ..)| *of == comm).copied();
+    let before = with(comm, |known| known.last);
     let (id, mode) = (GROUP_END, EventMode::Plain);
-    if let Some((_, event, _)) = before.filter(|(_, _, other)| *other != stream) {
+    if let Some((event, _)) = before.filter(|(_, other)| *other != stream) {
         observe(id, 0, Phase::Before, |cx| {
             cx.log(&Op::StreamWait { stream, event, mode });
         });
     }
     log();
-    let mut behind = before.map_or(EventId::NONE, |(_, event, _)| event);
+    let mut behind = before.map_or(EventId::NONE, |(event, _)| event);
     observe(id, 0, Phase::Before, |cx| {
         if behind.is_none() {
             behind = unnamed_event(cx);
         }
         cx.log(&Op::EventRecord { event: behind, stream, mode });
     });
-    let mut last = last();
-    last.retain(|(of, ..)| *of != comm);
-    last.push((comm, behind, stream));
+    with(comm, |known| known.last = Some((behind, stream)));
 }
 
 /// Each of these streams waits for what is in all of them now.
@@ -147,8 +147,40 @@ fn join(streams: &[StreamId]) {
     });
 }
 
-fn log_call(call: &Call) {
+/// Says that this member has enqueued a collective operation. `stream`: none if that is all that is
+/// known of it, for the operations of the other members are not told apart any longer then.
+fn log_place(cx: &mut Cx<'_>, comm: usize, stream: StreamId, group: u64) {
+    let Some((communicator, number)) = with(comm, |known| {
+        let place = (known.number, known.enqueued);
+        known.enqueued += 1;
+        if stream.is_none() {
+            known.number = 0;
+        }
+        (place.0 != 0).then_some(place)
+    }) else {
+        return;
+    };
+    let members = ask(&COUNT, comm as Comm).and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+    cx.log(&Op::Collective { stream, communicator, members, number, group });
+}
+
+/// An operation was enqueued that is not followed, or may have been.
+fn lose_place(id: FnId, comm: Comm) {
+    if is_collective(id) {
+        observe(id, 0, Phase::Before, |cx| log_place(cx, comm as usize, StreamId::NONE, 0));
+    }
+}
+
+/// Whether all members of a communicator make such a call.
+fn is_collective(id: FnId) -> bool {
+    id != library_call("ncclSend") && id != library_call("ncclRecv")
+}
+
+fn log_call(call: &Call, group: u64) {
     observe(call.id, 0, Phase::Before, |cx| {
+        if is_collective(call.id) {
+            log_place(cx, call.comm, call.stream, group);
+        }
         let region = |(start, len): (usize, u64)| Region::linear(start as u64, len);
         cx.log(&Op::Copy {
             stream: call.stream,
@@ -186,16 +218,17 @@ fn around(
     set_inside_library(true);
     let result = real();
     set_inside_library(false);
-    if result != SUCCESS {
+    let stream = if result == SUCCESS { stream_of(id, stream) } else { None };
+    let Some(stream) = stream else {
+        lose_place(id, comm);
         return result;
-    }
-    let Some(stream) = stream_of(id, stream) else { return result };
+    };
     let [reads, writes] = bytes();
     let call = Call { thread: tid(), id, comm: comm as usize, stream, reads, writes };
     if depth() > 0 {
         GROUPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(call);
     } else {
-        one_after_the_other(call.comm, call.stream, || log_call(&call));
+        one_after_the_other(call.comm, call.stream, || log_call(&call, 0));
     }
     result
 }
@@ -327,7 +360,11 @@ pub unsafe extern "C" fn ncclGroupEnd() -> c_int {
         // A group that failed has done nothing that could be relied on.
         if result == SUCCESS {
             mine.sort_by_key(|call| call.comm);
-            mine.chunk_by(|one, next| one.comm == next.comm).for_each(log_group);
+            static GROUPS: AtomicU64 = AtomicU64::new(1);
+            let group = GROUPS.fetch_add(1, Ordering::Relaxed);
+            mine.chunk_by(|one, next| one.comm == next.comm).for_each(|calls| log_group(calls, group));
+        } else {
+            mine.iter().for_each(|call| lose_place(call.id, call.comm as Comm));
         }
     }
     result
