@@ -100,7 +100,8 @@ pub struct Warp<'b> {
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
     pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
-    /// Of the compare-and-swap of 4 bytes that is executed, the lanes that leave each byte as it is.
+    /// Of the compare-and-swap of 4 bytes that is executed: the lanes that leave each byte as it
+    /// is.
     pub(crate) keeping: [u32; 4],
     /// The operation on memory that is executed is a part of that bulk operation.
     pub(crate) bulk: Option<u64>,

@@ -108,8 +108,8 @@ pub struct WarpAccess<'a> {
     pub object: bool,
     /// It is a compare-and-swap: what its thread has read there before was a guess.
     pub compares: bool,
-    /// Of a compare-and-swap of 4 bytes: the lanes that leave each byte as it is. Smaller ones are made
-    /// of such (by ptxas, and by libcu++ for `cuda::atomic<char>`).
+    /// Of a compare-and-swap of 4 bytes: the lanes that leave each byte as it is. Smaller ones are
+    /// made of such (by ptxas, and by libcu++ for `cuda::atomic<char>`).
     pub keeps: [u32; 4],
     /// It is a part of that bulk operation, which the asynchronous proxy carries out: see
     /// [`MemoryEvents::bulk_completes`].
@@ -132,7 +132,7 @@ pub struct Lanes {
 /// What a fence orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FenceOrder {
-    /// What its thread has read before comes before what the thread does later; it releases nothing.
+    /// What others have released to its thread is known behind it; it releases nothing.
     Acquire,
     /// Both directions.
     Both,

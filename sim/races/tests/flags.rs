@@ -232,7 +232,7 @@ fn a_swap_of_a_word_keeps_the_neighbours_of_its_byte() {
             }
         }
     }
-    // One for itself keeps the neighbours if the instruction changes parts of words, and else reads.
+    // One for itself keeps the neighbours if the instruction changes parts of words. Else it reads.
     for (partial, grade) in [(true, Possible), (false, Certain)] {
         let mut s = Script::new(2, 64);
         for (keeps, at) in [(if partial { 0b1101 } else { 0b1111 }, DATA + 64), (0b1111, DATA)] {
