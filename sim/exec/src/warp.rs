@@ -100,6 +100,9 @@ pub struct Warp<'b> {
     pub(crate) storing: Option<Box<[[u64; 4]; LANES]>>,
     /// What the last one wrote, whose memory serves again.
     pub(crate) last_stored: Option<Box<[[u64; 4]; LANES]>>,
+    /// Of the compare-and-swap of 4 bytes that is executed: the lanes that leave each byte as it
+    /// is.
+    pub(crate) keeping: [u32; 4],
     /// The operation on memory that is executed is a part of that bulk operation.
     pub(crate) bulk: Option<u64>,
     /// What registers of products of its warp group hold, for those who look for races.
@@ -161,6 +164,7 @@ impl<'b> Warp<'b> {
             awaits_grids: false,
             storing: None,
             last_stored: None,
+            keeping: [0; 4],
             bulk: None,
             registers: None,
             native: None,

@@ -17,6 +17,12 @@ use crate::threads::threads;
 /// The size of a barrier object, as a power of two.
 pub(crate) const OBJECT: u8 = 3;
 
+/// Whether a compare-and-swap changes other bytes of its word than those of a cell.
+fn keeps(access: &Access, at: u64, cell: u32) -> bool {
+    let bytes = ((1u32 << (1 << cell)) - 1) << (at & 3);
+    !matches!(access.kept(), 0 | Access::WORD) && u32::from(access.kept()) & bytes == bytes
+}
+
 fn flags_of(access: &WarpAccess<'_>, strong: Option<Scope>) -> u8 {
     let mut flags = match access.kind {
         Kind::Read => Access::READ,
@@ -56,6 +62,10 @@ impl State {
             plain.asynchronous = false;
         } else if !self.sources.is_empty() && access.kind != Kind::Read && access.memory == Memory::Global {
             self.overwrites(access);
+        }
+        let global_read = (access.kind, access.memory) == (Kind::Read, Memory::Global);
+        if self.reading.machine && global_read && access.strength == Strength::Plain && !plain.asynchronous {
+            self.habits.reads(access);
         }
         plain.lanes = self.defer(&plain);
         if plain.lanes == 0 {
@@ -152,6 +162,7 @@ impl State {
             asynchronous: false,
             object: false,
             compares: false,
+            keeps: [0; 4],
             bulk: None,
             map: false,
         });
@@ -243,6 +254,10 @@ impl State {
             Vec::new()
         };
         let copies = if several.is_empty() { &one[..] } else { &several };
+        let kept = (0..4).fold(0u8, |kept, byte| kept | u8::from(access.keeps[byte] & mask == mask) << byte);
+        if !matches!(kept, 0 | Access::WORD) {
+            habits.partial_swaps.insert(access.site);
+        }
         let mut released = false;
         let shadow = shadows.entry(memory).or_default();
         let shared = if let Memory::Shared(block) = memory { Some(block) } else { None };
@@ -255,7 +270,7 @@ impl State {
                 warp: access.warp as u8,
                 flags,
                 reach,
-                exact: true,
+                marks: Access::EXACT | kept << 4,
             };
             let group = Group {
                 block,
@@ -288,7 +303,11 @@ impl State {
                 let remedy = if one { Remedy::Atomic } else { group.remedy(before, (lane, other), evidence) };
                 let grade = evidence.grade();
                 let race = Race { sides, shared, address: at, grade, remedy, count: 0 };
-                records.add(race, !evidence.flag_like, event);
+                let for_itself = [before, &now].into_iter().find(|access| access.kept() == Access::WORD);
+                match for_itself.filter(|_| !one) {
+                    Some(swap) => records.add_of_vain_swap(race, swap.site, event),
+                    None => records.add(race, !evidence.flag_like, event),
+                }
             };
             let writes = access.kind == Kind::Write;
             if writes && mask.count_ones() > 1 {
@@ -297,7 +316,7 @@ impl State {
                 let evidence = Evidence { same_value: access.alike, ..Evidence::default() };
                 add(address, &now, ((mask & !(1 << first)).trailing_zeros(), first), evidence);
             }
-            shadow.update(address, u64::from(access.size), |at, history| {
+            shadow.update(address, u64::from(access.size), |(at, cell), history| {
                 let observed = group.observed(history);
                 let continues = if observed.is_empty() { 0 } else { group.continues(history) };
                 let repeated = group.repeated(history);
@@ -314,6 +333,9 @@ impl State {
                     let own = (before.block, before.warp) == (this_block, now.warp) && before.lanes & mask != 0;
                     if own && is_guess(before, &now) && now.is(Access::WRITE) {
                         *habits.guesses.entry(before.site).or_default() |= access.compares;
+                    }
+                    if own && kept != 0 && !before.is(Access::WRITE) {
+                        habits.keepers.insert(before.site);
                     }
                     if own && before.site == now.site && now.is(Access::STRONG) && now.is(Access::READ) {
                         habits.polls.insert(now.site);
@@ -340,6 +362,7 @@ impl State {
                             if !never {
                                 let mut evidence = group.evidence(before, pair);
                                 evidence.same_value |= repeated == Some(number - 1);
+                                evidence.kept = keeps(before, at, cell) || keeps(&now, at, cell);
                                 add(at, before, pair, evidence);
                             } else if either_volatile {
                                 let evidence = group.evidence(before, pair);

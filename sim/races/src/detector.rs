@@ -9,7 +9,8 @@ use crate::accesses::OBJECT;
 use crate::clock::{Known, Snapshot, join, union};
 use crate::deferred::Log;
 use crate::events::{
-    LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, ThreadOf, WarpAccess,
+    FenceOrder, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, ThreadOf,
+    WarpAccess,
 };
 use crate::grade::Grade;
 use crate::grids::Grids;
@@ -177,6 +178,7 @@ impl MemoryEvents for Detector {
         state.blocks.remove(&block);
         state.objects.block_ends(block);
         state.sources.block_ends(block);
+        state.habits.block_ends(block);
         if let Some(unwritten) = &mut state.unwritten {
             unwritten.block_ends(block);
         }
@@ -214,7 +216,7 @@ impl MemoryEvents for Detector {
         state.access(access);
     }
 
-    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
+    fn fence(&self, lanes: Lanes, scope: Scope, order: FenceOrder) {
         let mut state = self.state();
         let machine = state.reading.machine;
         let Some(block) = state.blocks.get_mut(&lanes.block) else { return };
@@ -222,7 +224,7 @@ impl MemoryEvents for Detector {
         if machine {
             block.warp_meets(whole);
         }
-        block.fence(lanes, scope, sc);
+        block.fence(lanes, scope, order);
         if machine {
             block.warp_meets(whole);
         }

@@ -108,6 +108,9 @@ pub struct WarpAccess<'a> {
     pub object: bool,
     /// It is a compare-and-swap: what its thread has read there before was a guess.
     pub compares: bool,
+    /// Of a compare-and-swap of 4 bytes: the lanes that leave each byte as it is. Smaller ones are
+    /// made of such (by ptxas, and by libcu++ for `cuda::atomic<char>`).
+    pub keeps: [u32; 4],
     /// It is a part of that bulk operation, which the asynchronous proxy carries out: see
     /// [`MemoryEvents::bulk_completes`].
     pub bulk: Option<u64>,
@@ -124,6 +127,17 @@ pub struct Lanes {
     pub warp: u32,
     /// Its lanes.
     pub mask: u32,
+}
+
+/// What a fence orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FenceOrder {
+    /// What others have released to its thread is known behind it; it releases nothing.
+    Acquire,
+    /// Both directions.
+    Both,
+    /// Both, and it has an order with all other such fences.
+    Sequential,
 }
 
 /// A barrier that is no block's own, but its threads' with those of other blocks.
@@ -211,8 +225,8 @@ pub trait MemoryEvents: Sync {
     fn exits(&self, lanes: Lanes, site: u32);
     /// Lanes access memory. Writes and atomic operations are told before they are carried out.
     fn access(&self, access: &WarpAccess<'_>);
-    /// A fence of both directions, sequentially consistent (`sc`) or not.
-    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool);
+    /// A fence.
+    fn fence(&self, lanes: Lanes, scope: Scope, order: FenceOrder);
     /// `bar.warp.sync`: the lanes have met.
     fn warp_meets(&self, lanes: Lanes);
     /// Lanes come to a barrier of the block. Those that do not wait go on at once.

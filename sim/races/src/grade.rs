@@ -44,6 +44,9 @@ pub(crate) struct Evidence {
     pub(crate) widened: bool,
     /// Both are strong and reach each other, so that the model has no race, but one is volatile.
     pub(crate) flag_like: bool,
+    /// A compare-and-swap leaves the bytes as they are, and checks that they are what it takes them
+    /// for.
+    pub(crate) kept: bool,
     /// Both write, and nothing is missing but a fence between the proxies.
     pub(crate) proxies_write: bool,
     /// Both are asynchronous copies of one thread.
@@ -55,9 +58,10 @@ pub(crate) struct Evidence {
 }
 
 /// The grade of a race of an atomic operation with a plain read that an atomic operation of the
-/// same thread follows. If that is a compare-and-swap (`checked`), it checks what was read. Others
-/// do not: `if (x > *p) atomicMax(p, x);` is right whatever is read, `if (*n < 8) atomicAdd(n, 1);`
-/// is not, and the compiler may read twice.
+/// same thread follows, or of a plain write with a read of a word that a swap changes in part only.
+/// A compare-and-swap (`checked`) checks what was read. Others do not: `if (x > *p) atomicMax(p,
+/// x);` is right whatever is read, `if (*n < 8) atomicAdd(n, 1);` is not, and the compiler may read
+/// twice.
 pub(crate) fn of_guess(grade: Grade, checked: bool) -> Grade {
     grade.min(if checked { Grade::Possible } else { Grade::Likely })
 }
@@ -69,6 +73,7 @@ impl Evidence {
             Grade::Benign
         } else if self.lockstep
             || self.mixed_size
+            || self.kept
             || self.widened
             || self.flag_like
             || self.proxies_write
@@ -78,12 +83,13 @@ impl Evidence {
         {
             // Warp-synchronous code of before independent thread scheduling; `volatile` in place of
             // a barrier of the warp; halves of a value that is written as a whole, which devices
-            // split at no place that a program can see; data that is volatile where it ought to be
-            // ordered, which the model takes for relaxed accesses (PTX ISA, `ld.volatile`); a
-            // buffer that is written through one proxy, then the other, which libraries do without
-            // a fence; reads that a warp group's product comes behind, for which one of its threads
-            // waits and speaks for all; copies of one thread in groups that end one after the
-            // other.
+            // split at no place that a program can see; neighbours of a byte that is updated by
+            // swaps of its word, which fail if a neighbour has changed; data that is volatile where
+            // it ought to be ordered, which the model takes for relaxed accesses (PTX ISA,
+            // "volatile Operation"); a buffer that is written through one proxy, then the other,
+            // which libraries do without a fence; reads that a warp group's product comes behind,
+            // for which one of its threads waits and speaks for all; copies of one thread in groups
+            // that end one after the other.
             Grade::Possible
         } else if self.is_volatile || self.narrow_wait || self.refill.is_some() {
             // A flag of before `cuda::atomic`, or data that is read past a missing fence: what the

@@ -19,8 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::clock::{ALL, ENDED, Known, Span, join};
 use crate::detector::{Detector, State};
 use crate::events::{
-    GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream, SyncKind,
-    ThreadOf, WarpAccess,
+    FenceOrder, GROUPED, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, Stream,
+    SyncKind, ThreadOf, WarpAccess,
 };
 
 /// Bits of the numbers of bulk operations that one grid has.
@@ -243,8 +243,8 @@ impl MemoryEvents for GridEvents<'_> {
         self.tell(|to| to.access(&access));
     }
 
-    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
-        self.tell(|to| to.fence(self.lanes(lanes), scope, sc));
+    fn fence(&self, lanes: Lanes, scope: Scope, order: FenceOrder) {
+        self.tell(|to| to.fence(self.lanes(lanes), scope, order));
     }
 
     fn warp_meets(&self, lanes: Lanes) {

@@ -130,8 +130,8 @@ mod unwritten;
 
 pub use detector::{Detector, Inexact, Reading};
 pub use events::{
-    GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, RegisterUse, Scope,
-    Stream, Strength, SyncKind, ThreadOf, WarpAccess,
+    FenceOrder, GROUPED, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Order, Proxies, RegisterUse,
+    Scope, Stream, Strength, SyncKind, ThreadOf, WarpAccess,
 };
 pub use grade::Grade;
 pub use grids::{GridEvents, LaunchPoint};

@@ -242,6 +242,8 @@ impl Group<'_> {
                     && (now.reach, now.flags & Access::VOLATILE) == (before.reach, before.flags & Access::VOLATILE)
                     && (scope_of(now.reach) == Scope::Device || now.block == before.block))
             // Benign pairs must not hide others.
+            // So must what a compare-and-swap keeps.
+            && now.kept() & !before.kept() == 0
             && (!now.is(Access::UNCHANGED) || before.is(Access::UNCHANGED) || !before.is(Access::WRITE))
     }
 
@@ -393,7 +395,8 @@ impl Group<'_> {
             blocks_differ: now.block != before.block || before.is_wide() && before.block != before.lanes,
             mixed_size: now.is(Access::STRONG) && before.is(Access::STRONG) && now.reach >> 4 != before.reach >> 4,
             flag_like: false,
-            widened: before.is_wide() && (!before.exact || known.into_iter().flatten().any(named)),
+            kept: false,
+            widened: before.is_wide() && (!before.is_exact() || known.into_iter().flatten().any(named)),
             proxies_write,
             refill: self.refills(before, (lane, other)),
             narrow_wait: self.has_not_heard(before, (lane, other)),

@@ -3,7 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::events::{Kind, Scope};
+use crate::events::{Kind, LANES, Scope, WarpAccess, lanes};
 use crate::grade::{Grade, of_guess};
 
 /// One side of a race.
@@ -93,9 +93,15 @@ type Key = ([(u32, Kind); 2], bool);
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     races: FxHashMap<Key, Record>,
+    /// Those of swaps of a word for itself, by the swap.
+    vain: FxHashMap<(u32, Key), Record>,
 }
 
-#[derive(Debug)]
+fn key(race: &Race) -> Key {
+    (race.sides.map(|side| (side.site, side.kind)), race.shared.is_some())
+}
+
+#[derive(Debug, Clone)]
 struct Record {
     race: Race,
     /// The last access that was counted.
@@ -104,38 +110,108 @@ struct Record {
     by_model: bool,
 }
 
+impl Record {
+    /// Counts a race, and keeps it if it is surer or smaller.
+    fn add(&mut self, race: Race, count: u64, (by_model, event): (bool, u64)) {
+        self.race.count += if self.last == event { 0 } else { count };
+        (self.last, self.by_model) = (event, self.by_model || by_model);
+        let place = |race: &Race| {
+            let [a, b] = race.sides.map(|side| (side.block, side.thread.unwrap_or(u32::MAX)));
+            (std::cmp::Reverse(race.grade), a.max(b), a.min(b), race.address)
+        };
+        if place(&race) < place(&self.race) {
+            self.race = Race { count: self.race.count, ..race };
+        }
+    }
+}
+
 /// What instructions turned out to do, beside single accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Habits {
     /// Plain reads that an atomic operation of the same thread at the same place follows: what a
     /// loop of compare-and-swaps begins with, or a guard. Whether it was a compare-and-swap.
     pub(crate) guesses: FxHashMap<u32, bool>,
+    /// Reads of words of which a compare-and-swap of the same thread leaves some bytes as they are,
+    /// and fails if they have changed.
+    pub(crate) keepers: FxHashSet<u32>,
+    /// Compare-and-swaps that have changed a part of their word.
+    pub(crate) partial_swaps: FxHashSet<u32>,
+    /// Plain reads that a wider one of the same thread follows, with the wider one. In machine code
+    /// a swap of 2 bytes reads its word first, and is one of the word.
+    widened: FxHashSet<(u32, u32)>,
+    /// The last read of 2 bytes of each warp, by its block and its number there.
+    halves: FxHashMap<(u32, u32), HalfRead>,
     /// Strong accesses that a thread repeats at one place, or that meet a release: it waits for a
     /// flag.
     pub(crate) polls: FxHashSet<u32>,
+}
+
+/// A plain read of 2 bytes by lanes of a warp.
+#[derive(Debug)]
+struct HalfRead {
+    site: u32,
+    lanes: u32,
+    addresses: [u64; LANES],
+}
+
+impl Habits {
+    /// Looks at a plain read of global memory in machine code: see [`Habits::widened`].
+    pub(crate) fn reads(&mut self, access: &WarpAccess<'_>) {
+        let warp = (access.block, access.warp);
+        let addresses = *access.addresses;
+        match access.size {
+            2 => {
+                let read = HalfRead { site: access.site, lanes: access.lanes, addresses };
+                let kept = self.halves.entry(warp).or_insert(read);
+                if kept.site != access.site {
+                    kept.lanes = 0;
+                }
+                (kept.site, kept.lanes) = (access.site, kept.lanes | access.lanes);
+                lanes(access.lanes).for_each(|lane| kept.addresses[lane as usize] = addresses[lane as usize]);
+            }
+            4 => {
+                let Some(half) = self.halves.get(&warp) else { return };
+                let within = |lane: u32| half.addresses[lane as usize] & !3 == addresses[lane as usize];
+                if lanes(half.lanes & access.lanes).any(within) {
+                    self.widened.insert((half.site, access.site));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn block_ends(&mut self, block: u32) {
+        self.halves.retain(|(of, _), _| *of != block);
+    }
+
+    /// Whether a plain read was a guess, and then whether a compare-and-swap has checked it.
+    fn guess(&self, site: u32) -> Option<bool> {
+        let wider = self.widened.iter().filter(|(read, _)| *read == site).map(|(_, wider)| wider);
+        wider.chain([&site]).filter_map(|site| self.guesses.get(site)).copied().max()
+    }
 }
 
 impl Records {
     /// Takes a race. `event` tells accesses apart, which are counted once for all their bytes.
     pub(crate) fn add(&mut self, mut race: Race, by_model: bool, event: u64) {
         race.sides.sort_unstable();
-        let key = (race.sides.map(|side| (side.site, side.kind)), race.shared.is_some());
         let new = || Record { race: Race { count: 0, ..race }, last: 0, by_model };
-        let kept = self.races.entry(key).or_insert_with(new);
-        kept.race.count += u64::from(kept.last != event);
-        (kept.last, kept.by_model) = (event, kept.by_model || by_model);
-        let place = |race: &Race| {
-            let [a, b] = race.sides.map(|side| (side.block, side.thread.unwrap_or(u32::MAX)));
-            (std::cmp::Reverse(race.grade), a.max(b), a.min(b), race.address)
-        };
-        if place(&race) < place(&kept.race) {
-            kept.race = Race { count: kept.race.count, ..race };
-        }
+        let kept = self.races.entry(key(&race)).or_insert_with(new);
+        kept.add(race, 1, (by_model, event));
+    }
+
+    /// Takes a race of a swap of a word for itself. If the instruction changes parts of words at
+    /// other times, which part it was for is not known, and it checks the rest; else it reads.
+    pub(crate) fn add_of_vain_swap(&mut self, mut race: Race, swap: u32, event: u64) {
+        race.sides.sort_unstable();
+        let new = || Record { race: Race { count: 0, ..race }, last: 0, by_model: true };
+        let kept = self.vain.entry((swap, key(&race))).or_insert_with(new);
+        kept.add(race, 1, (true, event));
     }
 
     /// What one instruction has just written there with several threads is a barrier object.
     pub(crate) fn object_begins(&mut self, shared: Option<u32>, address: u64) {
-        for Record { race, .. } in self.races.values_mut() {
+        for Record { race, .. } in self.races.values_mut().chain(self.vain.values_mut()) {
             let [a, b] = &race.sides;
             if (race.shared, race.address) == (shared, address) && a.site == b.site && a.kind == Kind::Write {
                 race.remedy = Remedy::OneBegins;
@@ -146,17 +222,29 @@ impl Records {
     /// All of them, the surest first.
     pub(crate) fn races(&self, habits: &Habits) -> Vec<Race> {
         let waits = |side: &Side| side.scope.is_some() && side.kind != Kind::Write && habits.polls.contains(&side.site);
+        let mut all = self.races.clone();
+        for ((swap, key), vain) in &self.vain {
+            let mut race = vain.race;
+            if habits.partial_swaps.contains(swap) {
+                race.grade = of_guess(race.grade, true);
+            }
+            let new = || Record { race: Race { count: 0, ..race }, last: 0, by_model: true };
+            all.entry(*key).or_insert_with(new).add(race, race.count, (true, vain.last));
+        }
         let is_race = |record: &&Record| record.by_model || !record.race.sides.iter().any(waits);
-        let mut races: Vec<Race> = self.races.values().filter(is_race).map(|record| record.race).collect();
+        let mut races: Vec<Race> = all.values().filter(is_race).map(|record| record.race).collect();
         for race in &mut races {
             let atomic = race.sides.iter().any(|side| side.kind == Kind::Atomic);
-            for side in &race.sides {
-                if side.kind == Kind::Read
-                    && side.scope.is_none()
+            let plainly_written = race.sides.iter().any(|side| side.kind == Kind::Write && side.scope.is_none());
+            for side in race.sides.iter().filter(|side| side.kind == Kind::Read) {
+                if side.scope.is_none()
                     && atomic
-                    && let Some(&checked) = habits.guesses.get(&side.site)
+                    && let Some(checked) = habits.guess(side.site)
                 {
                     race.grade = of_guess(race.grade, checked);
+                }
+                if plainly_written && habits.keepers.contains(&side.site) {
+                    race.grade = of_guess(race.grade, true);
                 }
             }
         }

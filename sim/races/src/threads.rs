@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::clock::{AGENT, Fenced, Known, Snapshot, Span, join, join_all, union};
-use crate::events::{LANES, Lanes, Meeting, Proxies, Scope};
+use crate::events::{FenceOrder, LANES, Lanes, Meeting, Proxies, Scope};
 use crate::grids::Past;
 
 /// Bits of an epoch below the generation.
@@ -206,7 +206,7 @@ impl Block {
         }
     }
 
-    pub(crate) fn fence(&mut self, lanes: Lanes, scope: Scope, sc: bool) {
+    pub(crate) fn fence(&mut self, lanes: Lanes, scope: Scope, order: FenceOrder) {
         let reached = scope as usize + 1;
         for at in threads(lanes.warp, lanes.mask) {
             let number = self.number;
@@ -221,8 +221,11 @@ impl Block {
                 pending[2] = Some(std::mem::take(&mut thread.met));
             }
             self.threads[at].acquire(number, &pending, true);
+            if order == FenceOrder::Acquire {
+                continue;
+            }
             let snapshot = self.snapshot(at);
-            if sc && scope == Scope::Device {
+            if order == FenceOrder::Sequential && scope == Scope::Device {
                 let thread = &mut self.threads[at];
                 thread.sc = join(&thread.sc, &Arc::new(snapshot.clock()));
             }

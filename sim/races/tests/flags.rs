@@ -149,3 +149,127 @@ fn volatile_in_place_of_a_barrier_of_the_warp_is_possible() {
         assert_eq!((run(volatile, false), run(volatile, true)), (Some(Possible), None), "volatile: {volatile}");
     }
 }
+
+/// CCTL.IVALL is the acquire half of a fence, and releases nothing.
+#[test]
+fn an_acquire_alone_releases_nothing() {
+    let run = |releases: &dyn Fn(&mut Script), acquires: &dyn Fn(&mut Script)| {
+        let mut s = Script::of_machine_code(2, 64);
+        s.write((0, 0), DATA);
+        releases(&mut s);
+        s.strong((0, 0), FLAG, Kind::Write, RELAXED, Scope::Device);
+        s.strong((1, 0), FLAG, Kind::Read, RELAXED, Scope::Device);
+        acquires(&mut s);
+        s.read((1, 0), DATA);
+        s.surest().map(|race| race.0)
+    };
+    let fence = |s: &mut Script| s.fence((0, 0), Scope::Device);
+    let acquire = |block: u32| move |s: &mut Script| s.acquire((block, 0), Scope::Device);
+    assert_eq!(run(&fence, &acquire(1)), None);
+    assert_eq!(run(&fence, &|s| s.fence((1, 0), Scope::Device)), None);
+    let whole = |s: &mut Script| {
+        fence(s);
+        acquire(0)(s);
+    };
+    assert_eq!(run(&whole, &acquire(1)), None, "MEMBAR and CCTL.IVALL");
+    assert_eq!(run(&acquire(0), &acquire(1)), Some(Certain), "no release");
+    assert_eq!(run(&fence, &|_| {}), Some(Certain), "no acquire");
+    // What was acquired goes on with the next release.
+    let chain = |releases: bool| {
+        let mut s = Script::of_machine_code(3, 64);
+        s.write((0, 0), DATA);
+        s.fence((0, 0), Scope::Device);
+        s.strong((0, 0), FLAG, Kind::Write, RELAXED, Scope::Device);
+        s.strong((1, 0), FLAG, Kind::Read, RELAXED, Scope::Device);
+        s.acquire((1, 0), Scope::Device);
+        if releases {
+            s.fence((1, 0), Scope::Device);
+        }
+        s.strong((1, 0), FLAG + 8, Kind::Write, RELAXED, Scope::Device);
+        s.strong((2, 0), FLAG + 8, Kind::Read, RELAXED, Scope::Device);
+        s.acquire((2, 0), Scope::Device);
+        s.read((2, 0), DATA);
+        s.surest().map(|race| race.0)
+    };
+    assert_eq!((chain(true), chain(false)), (None, Some(Certain)));
+}
+
+/// A swap of a word that changes one byte of it: others may write its neighbours.
+#[test]
+fn a_swap_of_a_word_keeps_the_neighbours_of_its_byte() {
+    let strong = Strength::Strong(RELAXED, Scope::Device);
+    let swap = |s: &mut Script, thread, keeps| {
+        (s.compares, s.keeps) = (true, keeps);
+        s.access(thread, GLOBAL, DATA, 4, Kind::Atomic, strong);
+        (s.compares, s.keeps) = (false, 0);
+    };
+    for guess in [None, Some(Strength::Plain), Some(strong)] {
+        for first in [false, true] {
+            let run = |keeps: u8, kind: Kind, at: u64, size: u32| {
+                let mut s = Script::new(2, 64);
+                let other = |s: &mut Script| s.access((1, 0), GLOBAL, DATA + at, size, kind, Strength::Plain);
+                if first {
+                    other(&mut s);
+                }
+                if let Some(strength) = guess {
+                    s.access((0, 0), GLOBAL, DATA, 4, Kind::Read, strength);
+                }
+                swap(&mut s, (0, 0), keeps);
+                if !first {
+                    other(&mut s);
+                }
+                s.surest().map(|race| race.0)
+            };
+            for kind in [Kind::Read, Kind::Write] {
+                for at in 0..4 {
+                    let of_byte = |at: u64| if at == 0 { Some(Certain) } else { Some(Possible) };
+                    assert_eq!(run(0b1110, kind, at, 1), of_byte(at), "{guess:?} {first} {kind:?} of byte {at}");
+                    assert_eq!(run(0, kind, at, 1), Some(Certain));
+                }
+                assert_eq!(run(0b1100, kind, 0, 2), Some(Certain));
+                assert_eq!(run(0b1100, kind, 2, 2), Some(Possible));
+                assert_eq!(run(0b1100, kind, 0, 4), Some(Certain), "the whole word");
+            }
+        }
+    }
+    // One for itself keeps the neighbours if the instruction changes parts of words. Else it reads.
+    for (partial, grade) in [(true, Possible), (false, Certain)] {
+        let mut s = Script::new(2, 64);
+        for (keeps, at) in [(if partial { 0b1101 } else { 0b1111 }, DATA + 64), (0b1111, DATA)] {
+            s.site = 100;
+            (s.compares, s.keeps) = (true, keeps);
+            s.access((0, 0), GLOBAL, at, 4, Kind::Atomic, strong);
+        }
+        (s.compares, s.keeps) = (false, 0);
+        s.access((1, 0), GLOBAL, DATA + 1, 1, Kind::Write, Strength::Plain);
+        assert_eq!(s.surest().map(|race| race.0), Some(grade));
+    }
+    // One that changes the byte is not hidden by one that does not.
+    for keeps in [[0b1110, 0b1101], [0b1101, 0b1110]] {
+        let mut s = Script::new(3, 64);
+        swap(&mut s, (0, 0), keeps[0]);
+        swap(&mut s, (1, 0), keeps[1]);
+        s.access((2, 0), GLOBAL, DATA + 1, 1, Kind::Write, Strength::Plain);
+        assert_eq!(s.surest().map(|race| race.0), Some(Certain));
+    }
+}
+
+/// In machine code a swap of 2 bytes reads its word first: what was read before is a guess still.
+#[test]
+fn a_guess_of_two_bytes_is_one_behind_a_read_of_their_word() {
+    let strong = Strength::Strong(RELAXED, Scope::Device);
+    let run = |word: u64, swaps: bool| {
+        let mut s = Script::of_machine_code(2, 64);
+        s.compares = true;
+        s.access((0, 0), GLOBAL, DATA + 2, 2, Kind::Read, Strength::Plain);
+        s.access((1, 0), GLOBAL, DATA, 4, Kind::Atomic, strong);
+        s.access((0, 0), GLOBAL, word, 4, Kind::Read, Strength::Plain);
+        if swaps {
+            s.access((0, 0), GLOBAL, word, 4, Kind::Atomic, strong);
+        }
+        s.races().iter().find(|race| race.sides[0].site == 1).map(|race| race.grade)
+    };
+    assert_eq!(run(DATA, true), Some(Possible));
+    assert_eq!(run(DATA, false), Some(Certain), "no swap follows");
+    assert_eq!(run(DATA + 4, true), Some(Certain), "of another word");
+}

@@ -25,6 +25,7 @@ fn access(grid: &GridEvents<'_>, (block, thread): (u32, u32), site: u32, kind: K
         asynchronous: false,
         object: false,
         compares: false,
+        keeps: [0; 4],
         bulk: None,
         map: false,
     });
@@ -220,6 +221,7 @@ fn a_flag_orders_a_launcher_and_what_it_launched() {
                 asynchronous: false,
                 object: false,
                 compares: false,
+                keeps: [0; 4],
                 bulk: None,
                 map: false,
             });
@@ -257,6 +259,7 @@ fn shared_memory_and_instructions_of_grids_are_told_apart() {
             asynchronous: false,
             object: false,
             compares: false,
+            keeps: [0; 4],
             bulk: None,
             map: false,
         });

@@ -141,14 +141,18 @@ impl Naive {
     }
 
     fn fence(&mut self, thread: Thread, scope: Scope) {
+        self.acquire(thread, scope);
+        for reach in Scope::ALL.into_iter().filter(|&reach| reach <= scope) {
+            self.fences.insert((thread, reach), self.clocks[&thread].clone());
+        }
+    }
+
+    fn acquire(&mut self, thread: Thread, scope: Scope) {
         self.step(thread);
         for reach in Scope::ALL.into_iter().filter(|&reach| reach <= scope) {
             if let Some(pending) = self.pending.remove(&(thread, reach)) {
                 join(self.clocks.get_mut(&thread).unwrap(), &pending);
             }
-        }
-        for reach in Scope::ALL.into_iter().filter(|&reach| reach <= scope) {
-            self.fences.insert((thread, reach), self.clocks[&thread].clone());
         }
     }
 
@@ -189,9 +193,15 @@ fn run(seed: u64, steps: u32) -> (BTreeSet<u64>, BTreeSet<u64>, String) {
         match random(10 + busy) {
             0 => {
                 let scope = if random(2) == 0 { Scope::Block } else { Scope::Device };
-                text += &format!("{thread:?} fence {scope:?}\n");
-                script.fence(thread, scope);
-                naive.fence(thread, scope);
+                if random(4) == 0 {
+                    text += &format!("{thread:?} acquires {scope:?}\n");
+                    script.acquire(thread, scope);
+                    naive.acquire(thread, scope);
+                } else {
+                    text += &format!("{thread:?} fence {scope:?}\n");
+                    script.fence(thread, scope);
+                    naive.fence(thread, scope);
+                }
             }
             1 => {
                 let warp = thread.1 / 32;

@@ -1,8 +1,8 @@
 //! A way to write down what threads do: events by thread, each told to a detector.
 
 use sim_races::{
-    Detector, Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Proxies, Race, Reading, Remedy, Scope,
-    Strength, ThreadOf, WarpAccess,
+    Detector, FenceOrder, Grade, Kind, LANES, Lanes, Meeting, Memory, MemoryEvents, Order, Proxies, Race, Reading,
+    Remedy, Scope, Strength, ThreadOf, WarpAccess,
 };
 
 pub const GLOBAL: Memory = Memory::Global;
@@ -21,6 +21,8 @@ pub struct Script {
     pub unchanged: bool,
     /// Atomic operations compare and swap.
     pub compares: bool,
+    /// And leave these bytes of 4 as they are.
+    pub keeps: u8,
     pub site: u32,
 }
 
@@ -44,7 +46,7 @@ impl Script {
         for block in 0..blocks {
             detector.block_starts(block, threads, block / cluster * cluster);
         }
-        Script { detector, threads, executing: None, unchanged: false, compares: false, site: 0 }
+        Script { detector, threads, executing: None, unchanged: false, compares: false, keeps: 0, site: 0 }
     }
 
     fn lanes((block, thread): Thread) -> Lanes {
@@ -115,6 +117,7 @@ impl Script {
             asynchronous,
             object,
             compares: self.compares,
+            keeps: std::array::from_fn(|byte| if self.keeps >> byte & 1 != 0 { lanes.mask } else { 0 }),
             bulk: None,
             map: false,
         });
@@ -151,6 +154,7 @@ impl Script {
             asynchronous: false,
             object: false,
             compares: false,
+            keeps: [0; 4],
             bulk: Some(operation),
             map,
         });
@@ -256,12 +260,17 @@ impl Script {
     }
 
     pub fn fence(&mut self, thread: Thread, scope: Scope) {
-        self.detector.fence(Script::lanes(thread), scope, false);
+        self.detector.fence(Script::lanes(thread), scope, FenceOrder::Both);
+    }
+
+    /// `CCTL.IVALL` behind an acquire of machine code.
+    pub fn acquire(&mut self, thread: Thread, scope: Scope) {
+        self.detector.fence(Script::lanes(thread), scope, FenceOrder::Acquire);
     }
 
     /// `__threadfence()`.
     pub fn fence_sc(&mut self, thread: Thread) {
-        self.detector.fence(Script::lanes(thread), Scope::Device, true);
+        self.detector.fence(Script::lanes(thread), Scope::Device, FenceOrder::Sequential);
     }
 
     /// A barrier of some threads of a block. Those in `gone` do not wait.

@@ -1,7 +1,8 @@
 //! What is told again without a fence or a barrier: each kind needed and superfluous.
 
 use sim_races::{
-    Answer, Detector, Kind, LANES, Lanes, Memory, MemoryEvents, Proxies, Reading, Scope, Strength, SyncKind, WarpAccess,
+    Answer, Detector, FenceOrder, Kind, LANES, Lanes, Memory, MemoryEvents, Proxies, Reading, Scope, Strength,
+    SyncKind, WarpAccess,
 };
 
 const SHARED: Memory = Memory::Shared(0);
@@ -36,6 +37,7 @@ impl Launch<'_> {
             asynchronous: false,
             object: false,
             compares: false,
+            keeps: [0; 4],
             bulk,
             map: false,
         });
@@ -169,7 +171,7 @@ fn fences_beside_a_flag_are_needed_and_others_are_not() {
     let found = answers([1, 2, 3], |l| {
         let fence = |l: &Launch<'_>, site: u32, thread: u32| {
             l.events.synchronises(Some((site, SyncKind::Fence)));
-            l.events.fence(lane(thread), Scope::Device, true);
+            l.events.fence(lane(thread), Scope::Device, FenceOrder::Sequential);
         };
         l.access(40, Memory::Global, 64, Kind::Write, Strength::Plain, None);
         fence(l, 1, 40);

@@ -62,6 +62,7 @@ fn access<'a>(site: u32, memory: Memory, addresses: &'a [u64; LANES], size: u32,
         asynchronous: false,
         object: false,
         compares: false,
+        keeps: [0; 4],
         bulk: None,
         map: false,
     }

@@ -8,7 +8,7 @@ use crate::block;
 use crate::compile::function::{Home, Result, SCRATCH, Scope, VariableHome};
 use crate::compile::load_store::named_scope;
 use crate::exec::control::{
-    MAPS_ACQUIRE, MAPS_RELEASE, NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope,
+    ACQUIRES, MAPS_ACQUIRE, MAPS_RELEASE, NO_SCOPE, OF_INITS, PROXIES_GLOBAL, PROXIES_SHARED, fence_scope,
 };
 use crate::exec::per_lane::setp;
 use crate::exec::warp_sync;
@@ -43,6 +43,8 @@ impl<'m> Scope<'_, 'm> {
                 let sc = op.name() == "membar" || op.has("sc");
                 let scope = named_scope(op).filter(|_| !between_proxies);
                 let mut scope = scope.map_or(NO_SCOPE, |scope| fence_scope(scope, sc, op.has("sys")));
+                let restricted = op.parts.iter().any(|part| part.starts_with("sync_restrict"));
+                scope |= if op.has("acquire") && !between_proxies && !restricted { ACQUIRES } else { 0 };
                 if between_proxies && op.parts.iter().any(|part| part == "async" || part.starts_with("async::")) {
                     let shared = op.parts.iter().any(|part| part.starts_with("shared"));
                     scope |= if op.has("global") || !shared { PROXIES_GLOBAL } else { 0 };

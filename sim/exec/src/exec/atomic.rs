@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exec::per_lane::each;
+use crate::exec::told::{keeping, strength::is_swap};
 use crate::interface::{AccessKind, CompileError, FaultKind};
 use crate::operations::operands;
 use crate::program::{Inst, InstFn, LANES, Next, WideAccess};
@@ -58,6 +59,9 @@ pub(crate) fn atom<T: Word, F: Fn(T, T, T) -> T + Copy>(_: F) -> InstFn {
         let f = unsafe { std::ptr::NonNull::<F>::dangling().read() };
         let i = operands::Atomic::of(i);
         let mut at = [0; LANES];
+        if T::SIZE == 4 && w.env.events.is_some() && is_swap(i.location().strength) {
+            w.keeping = keeping(mask, |l| [w.get(i.b(), l) as u32, w.get(i.c(), l) as u32]);
+        }
         if let Err(next) = w.addresses(i.location(), mask, T::SIZE, AccessKind::Atomic, &mut at) {
             return next;
         }

@@ -1,6 +1,6 @@
 //! Branches, moves between rows and predicates, special registers, and the ends of threads.
 
-use sim_races::{Proxies, Scope, SyncKind};
+use sim_races::{FenceOrder, Proxies, Scope, SyncKind};
 
 use crate::env::{RESERVED_SHARED_BYTES, reserved_middle};
 use crate::exec::per_lane::each;
@@ -108,19 +108,24 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     if scope & MAPS_RELEASE != 0 {
         w.tell_lanes(mask, |events, lanes| {
             events.map_fence(lanes, false);
-            events.fence(lanes, Scope::Device, false);
+            events.fence(lanes, Scope::Device, FenceOrder::Both);
         });
     }
     if scope & MAPS_ACQUIRE != 0 {
         w.tell_lanes(mask, |events, lanes| {
-            events.fence(lanes, Scope::Device, false);
+            events.fence(lanes, Scope::Device, FenceOrder::Both);
             events.map_fence(lanes, true);
         });
     }
     if w.env.observing
         && let Some(&reach) = Scope::ALL.get((scope & 3) as usize)
     {
-        w.tell_lanes(mask, |events, lanes| events.fence(lanes, reach, scope & SEQUENTIAL != 0));
+        let order = match scope & (SEQUENTIAL | ACQUIRES) {
+            0 => FenceOrder::Both,
+            ACQUIRES => FenceOrder::Acquire,
+            _ => FenceOrder::Sequential,
+        };
+        w.tell_lanes(mask, |events, lanes| events.fence(lanes, reach, order));
         w.tell_order(OrderEvent::Fence(match reach {
             Scope::Device if scope & OF_SYSTEM != 0 => Reach::System,
             Scope::Device => Reach::Device,
@@ -130,12 +135,13 @@ pub(crate) fn fence(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
     Next::Step
 }
 
-/// CCTL.IVALL: the caches must not have what is older. It stands behind an acquire, so that for
-/// those who observe it is a fence.
+/// CCTL.IVALL: the caches must not have what is older. It is the acquire half of what the assembler
+/// makes of acquires and fences: whatever releases has a MEMBAR besides, in front of it (read in
+/// ptxas 13.0's code of all orders, scopes and spaces for 7.5, 8.0, 9.0 and 10.0).
 #[inline(never)]
 pub(crate) fn invalidate_caches(w: &mut Warp<'_>, _: &Inst, mask: u32) -> Next {
     w.tell_synchronises(Some((w.pc, SyncKind::Fence)));
-    w.tell_lanes(mask, |events, lanes| events.fence(lanes, Scope::Device, false));
+    w.tell_lanes(mask, |events, lanes| events.fence(lanes, Scope::Device, FenceOrder::Acquire));
     w.tell_order(OrderEvent::Acquire);
     Next::Step
 }
@@ -148,6 +154,9 @@ pub(crate) const fn fence_scope(scope: Scope, sc: bool, system: bool) -> u32 {
 
 const SEQUENTIAL: u32 = 4;
 const OF_SYSTEM: u32 = 8;
+
+/// The fence releases nothing (`fence.acquire`, of which the assembler makes CCTL.IVALL).
+pub(crate) const ACQUIRES: u32 = 512;
 
 /// The fence is between the generic and the asynchronous proxy, in global and in shared memory.
 pub(crate) const PROXIES_GLOBAL: u32 = 16;

@@ -159,7 +159,7 @@ impl Region {
                     warp: kind.warp,
                     flags: kind.flags,
                     reach: kind.size << 4,
-                    exact: true,
+                    marks: Access::EXACT,
                 },
                 floor: kind.floor,
                 addresses: offsets.map(|offset| start | u64::from(offset)),

@@ -14,8 +14,9 @@ pub(crate) struct Access {
     pub(crate) flags: u8,
     /// Its scope in bits 0 and 1, its size from bit 4 on (as a power of two).
     pub(crate) reach: u8,
-    /// A wide one is of no more than was there.
-    pub(crate) exact: bool,
+    /// [`Access::EXACT`], and from bit 4 on the bytes of its word that a compare-and-swap leaves as
+    /// they are.
+    pub(crate) marks: u8,
 }
 
 impl Access {
@@ -32,9 +33,26 @@ impl Access {
 
     pub(crate) const WIDE: u8 = u8::MAX;
 
+    /// In its marks: a wide one is of no more than was there.
+    pub(crate) const EXACT: u8 = 1;
+
+    /// [`Access::kept`] of a swap of a word for itself.
+    pub(crate) const WORD: u8 = 0b1111;
+
     #[inline(always)]
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_exact(&self) -> bool {
+        self.marks & Access::EXACT != 0
+    }
+
+    /// The bytes of its word that a compare-and-swap leaves as they are.
+    #[inline(always)]
+    pub(crate) fn kept(&self) -> u8 {
+        self.marks >> 4
     }
 
     #[inline(always)]
@@ -51,7 +69,7 @@ impl Access {
             && self.block == other.block
             && self.flags == other.flags
             && self.reach == other.reach
-            && self.exact == other.exact
+            && self.marks == other.marks
     }
 
     /// The last of its blocks.
@@ -63,7 +81,7 @@ impl Access {
     /// Whether it stands for another one already, as one of whole blocks.
     pub(crate) fn includes(&self, other: &Access) -> bool {
         self.is_wide()
-            && self.exact
+            && self.marks == other.marks
             && (self.epoch, self.reach) == (other.epoch, other.reach)
             && (self.flags ^ other.flags) & !Access::WHOLE == 0
             && (self.block..=self.lanes).contains(&other.block)
@@ -99,7 +117,7 @@ pub(super) fn widen(history: &mut Vec<Access>) -> u64 {
 }
 
 fn widen_older(history: &mut Vec<Access>, newest: u32) -> u64 {
-    history.sort_by_key(|access| (access.flags & !Access::WHOLE, access.reach, access.block));
+    history.sort_by_key(|access| (access.flags & !Access::WHOLE, access.reach, access.kept(), access.block));
     if history.len() < KEPT {
         // Which threads of the newest block they are is told as long as there is room.
         join_blocks(history, false, |access| access.is_wide() || access.block != newest);
@@ -118,8 +136,8 @@ fn widen_older(history: &mut Vec<Access>, newest: u32) -> u64 {
 /// Joins neighbours in a history, of those accesses that may be joined.
 fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> bool) -> u64 {
     let wide = |access: &Access| {
-        let (last, exact) = if access.is_wide() { (access.lanes, access.exact) } else { (access.block, true) };
-        Access { lanes: last, warp: Access::WIDE, exact, ..*access }
+        let last = if access.is_wide() { access.lanes } else { access.block };
+        Access { lanes: last, warp: Access::WIDE, ..*access }
     };
     let mut inexact = 0;
     let before = std::mem::take(history);
@@ -129,7 +147,8 @@ fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> 
             continue;
         };
         let (first, next) = (wide(kept), wide(&access));
-        let alike = (first.flags | Access::WHOLE, first.reach) == (next.flags | Access::WHOLE, next.reach);
+        let kind = |access: &Access| (access.flags | Access::WHOLE, access.reach, access.kept());
+        let alike = kind(&first) == kind(&next);
         let joins = next.block <= first.lanes.saturating_add(1);
         let same = joins && first.epoch == next.epoch;
         if !alike || first.is(Access::COPY | Access::BULK) || !(same || force) {
@@ -138,7 +157,7 @@ fn join_blocks(history: &mut Vec<Access>, force: bool, may: impl Fn(&Access) -> 
         }
         inexact += u64::from(!same);
         *kept = Access {
-            exact: first.exact && next.exact && same,
+            marks: first.marks & next.marks & if same { u8::MAX } else { !Access::EXACT },
             lanes: first.lanes.max(next.lanes),
             epoch: first.epoch.max(next.epoch),
             ..first

@@ -289,7 +289,7 @@ impl Line {
             let access = Access { lanes: run.access.last_block(), warp: Access::WIDE, ..run.access };
             groups.push(Group { access, cells: run.cells & cells, twice: 0, runs: vec![at] });
         }
-        let kind = |access: &Access| (access.reach, access.epoch, access.exact);
+        let kind = |access: &Access| (access.reach, access.epoch, access.marks);
         groups.sort_by_key(|group| (kind(&group.access), group.access.block, group.access.lanes));
         // Those of the same blocks.
         groups.dedup_by(|next, kept| {

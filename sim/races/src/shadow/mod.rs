@@ -270,9 +270,9 @@ impl Shadow {
         Cursor { shadow: self, cell, at: None }
     }
 
-    /// Goes through the histories of some bytes. `update` gets each as it is, with its address, and
-    /// leaves what is to be kept.
-    pub(crate) fn update(&mut self, address: u64, size: u64, mut update: impl FnMut(u64, &mut Vec<Access>)) {
+    /// Goes through the histories of some bytes. `update` gets each as it is, with the address and
+    /// the size of its cell (as a power of two), and leaves what is to be kept.
+    pub(crate) fn update(&mut self, address: u64, size: u64, mut update: impl FnMut((u64, u32), &mut Vec<Access>)) {
         let cell = (address | size).trailing_zeros().min(LARGEST);
         let mut at = address;
         while at < address + size {
@@ -289,7 +289,8 @@ impl Shadow {
                 list.clear();
                 page.history(index, &mut list);
                 let had_more = list.len() > 2;
-                update((at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell), &mut list);
+                let cell = (at & !((1 << PAGE) - 1)) + (u64::from(index) << page.cell);
+                update((cell, page.cell), &mut list);
                 if is_long(list.len()) {
                     inexact += widen(&mut list);
                 }

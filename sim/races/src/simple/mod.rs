@@ -35,6 +35,7 @@ impl State {
         if access.asynchronous
             || access.object
             || access.bulk.is_some()
+            || access.keeps != [0; 4]
             || !matches!(access.size, 1 | 2 | 4 | 8 | 16)
             || self.has_objects && (shared || access.kind == Kind::Atomic)
         {
@@ -185,6 +186,6 @@ pub(crate) fn kept(access: &WarpAccess<'_>, block: &Block, flags: u8) -> Access 
         warp: access.warp as u8,
         flags: whole | flags,
         reach: (access.size.trailing_zeros() as u8) << 4,
-        exact: true,
+        marks: Access::EXACT,
     }
 }

@@ -77,6 +77,7 @@ fn found(seed: u64, mix: Mix, way: Way) -> (String, Option<Grade>, usize) {
             asynchronous: false,
             object: false,
             compares: false,
+            keeps: [0; 4],
             bulk: None,
             map: false,
         });

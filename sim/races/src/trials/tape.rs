@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::events::{
-    LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, SyncKind, ThreadOf,
-    WarpAccess,
+    FenceOrder, LANES, Lanes, Meeting, Memory, MemoryEvents, ObjectPlace, Proxies, RegisterUse, Scope, SyncKind,
+    ThreadOf, WarpAccess,
 };
 
 /// Events of a launch that are kept.
@@ -28,7 +28,7 @@ enum Event {
     Exits(Lanes, u32),
     /// Without its addresses, of which the first active lane's is at that place.
     Access(WarpAccess<'static>, usize),
-    Fence(Lanes, Scope, bool),
+    Fence(Lanes, Scope, FenceOrder),
     WarpMeets(Lanes),
     BarrierArrives(u8, Lanes, bool),
     BarrierCompletes(u32, u8, bool),
@@ -198,7 +198,7 @@ impl Kept {
                 let addresses = self.lanes_of(at, access.lanes);
                 to.access(&WarpAccess { addresses: &addresses, ..access });
             }
-            Event::Fence(lanes, scope, sc) => to.fence(lanes, scope, sc),
+            Event::Fence(lanes, scope, order) => to.fence(lanes, scope, order),
             Event::WarpMeets(lanes) => to.warp_meets(lanes),
             Event::BarrierArrives(number, lanes, waits) => to.barrier_arrives(number, lanes, waits),
             Event::BarrierCompletes(block, number, whole) => to.barrier_completes(block, number, whole),
@@ -243,8 +243,8 @@ impl MemoryEvents for Tape {
         self.keep(Event::Access(WarpAccess { addresses: NO_ADDRESSES, ..*access }, at));
     }
 
-    fn fence(&self, lanes: Lanes, scope: Scope, sc: bool) {
-        self.keep(Event::Fence(lanes, scope, sc));
+    fn fence(&self, lanes: Lanes, scope: Scope, order: FenceOrder) {
+        self.keep(Event::Fence(lanes, scope, order));
     }
 
     fn warp_meets(&self, lanes: Lanes) {

@@ -1,5 +1,4 @@
 // An MCS lock between blocks: each waits at a word of its own, which the one before it sets. That must release.
-// In machine code an acquire (CCTL.IVALL) counts as a whole fence, and one stands in front of that store.
 #include "twins.h"
 #include <cuda/atomic>
 using Word = cuda::atomic_ref<int, cuda::thread_scope_device>;
@@ -19,7 +18,7 @@ __global__ void critical(int* tail, Place* places, int* queued, int* sum, const 
       Word(places[before - 1].next).store(me, cuda::memory_order_release);
       while (Word(mine.waits).load(cuda::memory_order_acquire)) {}
     }
-    sum[i % 2] = sum[i % 2] * 3 + x[blockIdx.x * rounds + i];  // race: A in PTX
+    sum[i % 2] = sum[i % 2] * 3 + x[blockIdx.x * rounds + i];  // race: A
     int expected = me;
     if (!Word(mine.next).load(cuda::memory_order_acquire)) {
       if (Word(*tail).compare_exchange_strong(expected, 0, cuda::memory_order_acq_rel)) continue;

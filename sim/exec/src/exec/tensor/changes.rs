@@ -4,7 +4,7 @@
 //! Copies of tiles read a map where they are issued, so that a missing `fence.proxy.tensormap` does
 //! not show in results; those who look for races are told of the fences.
 
-use sim_races::Scope;
+use sim_races::{FenceOrder, Scope};
 
 use crate::exec::load_store::{GLOBAL, SHARED};
 use crate::exec::per_lane::each;
@@ -80,7 +80,7 @@ pub(crate) fn copy(w: &mut Warp<'_>, i: &Inst, mask: u32) -> Next {
         w.tell_lanes(mask, |events, lanes| {
             events.warp_meets(lanes);
             events.map_fence(lanes, false);
-            events.fence(lanes, Scope::Device, false);
+            events.fence(lanes, Scope::Device, FenceOrder::Both);
         });
     }
     Next::Step

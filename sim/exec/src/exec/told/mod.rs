@@ -59,6 +59,19 @@ fn kind_of(kind: AccessKind, strength: u32) -> Kind {
     }
 }
 
+/// Of lanes that compare a word of 4 bytes with `old` and swap it for `new`, those that leave each
+/// byte as it is.
+pub(crate) fn keeping(mask: u32, words: impl Fn(usize) -> [u32; 2]) -> [u32; 4] {
+    let mut keeps = [0; 4];
+    each(mask, |l| {
+        let [old, new] = words(l);
+        for (byte, lanes) in keeps.iter_mut().enumerate() {
+            *lanes |= u32::from((old ^ new) >> (8 * byte) & 0xff == 0) << l;
+        }
+    });
+    keeps
+}
+
 /// As [`Warp::silent_addresses`], and tells of the access.
 #[cold]
 pub(crate) fn addresses(
@@ -69,7 +82,7 @@ pub(crate) fn addresses(
     kind: AccessKind,
     out: &mut [u64; LANES],
 ) -> Result<(), Next> {
-    let stored = w.storing.take();
+    let (stored, keeps) = (w.storing.take(), std::mem::take(&mut w.keeping));
     w.silent_addresses(location, mask, size, kind, out)?;
     let Location { row, offset, space, strength } = location;
     let narrow = if space == SHARED { 0xffff_ffff } else { u64::MAX };
@@ -84,7 +97,7 @@ pub(crate) fn addresses(
     if w.env.events.is_some() && !matches!(space, LOCAL | FRAME | PARAM) {
         let written = stored.as_ref().map(|words| Written { words, hosts: out });
         let bulk = w.bulk;
-        tell(w, space, strength, mask, size, kind, &asked, written, bulk);
+        tell(w, space, strength, mask, size, kind, &asked, (written, keeps), bulk);
     }
     w.last_stored = stored;
     Ok(())
@@ -100,7 +113,7 @@ pub(crate) fn lane(
     lane: usize,
 ) {
     if w.env.events.is_some() {
-        tell(w, space, strength, 1 << lane, size, kind, &[address; LANES], None, None);
+        tell(w, space, strength, 1 << lane, size, kind, &[address; LANES], (None, [0; 4]), None);
     }
 }
 
@@ -121,7 +134,7 @@ pub(crate) fn bulk(
     while at < end {
         let left = 1 << (end - at).ilog2();
         let piece = (1u64 << at.trailing_zeros().min(4)).min(left);
-        tell(w, space, strength, 1 << lane, piece as u32, kind, &[at; LANES], None, Some(number));
+        tell(w, space, strength, 1 << lane, piece as u32, kind, &[at; LANES], (None, [0; 4]), Some(number));
         at += piece;
     }
 }
@@ -210,7 +223,7 @@ fn tell(
     size: u32,
     kind: AccessKind,
     asked: &[u64; LANES],
-    written: Option<Written<'_>>,
+    (written, keeps): (Option<Written<'_>>, [u32; 4]),
     bulk: Option<u64>,
 ) {
     let Some(events) = w.env.events else { return };
@@ -242,6 +255,7 @@ fn tell(
         asynchronous: strength == COPY,
         object: is_of_object(strength),
         compares: is_swap(strength),
+        keeps,
         bulk,
         map: strength == MAP,
     };
@@ -272,7 +286,7 @@ fn tell(
         if is_of_copies(strength) {
             events.copies_arrive(Lanes { block, warp, mask: lanes }, memory, &addresses);
         }
-        let unchanged = unchanged & lanes;
-        events.access(&WarpAccess { lanes, memory, addresses: &addresses, unchanged, ..access });
+        let (unchanged, keeps) = (unchanged & lanes, keeps.map(|of| of & lanes));
+        events.access(&WarpAccess { lanes, memory, addresses: &addresses, unchanged, keeps, ..access });
     }
 }
