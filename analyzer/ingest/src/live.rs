@@ -58,7 +58,7 @@ pub struct Sink {
     pub early: Option<Arc<Early>>,
     /// Hears of findings as they come.
     pub fresh: Option<Arc<Fresh>>,
-    /// The analysis pauses while the program waits for its cores. (A simulated GPU has work for all.)
+    /// The analysis pauses while the program waits for cores. (A simulated GPU has work for all.)
     pub gives_way: bool,
 }
 
