@@ -4,8 +4,8 @@
 //!
 //! Owns which texts of a report are escaped: all of them, once, when the outcomes of the processes
 //! are merged, so that no format has to care. Which characters are harmful is
-//! [`system::printable`]. And a path as part of a URI. Does not escape markup, which each format does itself. Tables that are
-//! looked up by name keep their names.
+//! [`system::printable`]. Owns also how a path is written in a URI. Does not escape markup, which
+//! each format does itself. Tables that are looked up by name keep their names.
 
 use crate::breach::Breach;
 use crate::cause::{CausePoint, GivenWait, RootCause};

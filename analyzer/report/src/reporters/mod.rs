@@ -1,7 +1,7 @@
 //! The reporters of a run: which formats the options ask for, and where each is written.
 //!
 //! Owns that list. A new format needs a line in [`Reporters::asked_for`], a row in the table of
-//! options, a field of `Options` and an entry in the command (`cli/outputs.rs`).
+//! options and one in the table of report files (`settings::report_files`).
 
 mod collector;
 
