@@ -34,6 +34,7 @@ mod host_functions;
 mod hunt;
 mod inside;
 mod ipc;
+mod ipc_descriptors;
 mod ipc_flags;
 mod ipc_meetings;
 mod launch_replay;

@@ -46,7 +46,7 @@ impl Twins {
     fn compiled(&self, racy: bool) -> Result<PathBuf, String> {
         let arch = self.arch;
         let code = [format!("-arch=compute_{arch}"), format!("-code=compute_{arch},sm_{arch}")];
-        let mut options = vec!["-w", "-std=c++17", "-lineinfo", &code[0], &code[1]];
+        let mut options = vec!["-w", "-lineinfo", &code[0], &code[1]];
         options.extend((!racy).then_some("-DMENDED"));
         build::cuda_program_with(&self.file, &[&self.file.with_file_name("twins.h")], "shared", &options)
     }

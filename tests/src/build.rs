@@ -78,15 +78,17 @@ fn with_included(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The standard of C++ that a program of these sources is compiled for. With C++14 CUDA's compiler
-/// is done in two thirds of the time that its own choice, C++17, takes: the headers that it always
-/// includes bring less of the system's. (Measured with a program of 40 lines: 0.59 s, 0.91 s.)
+/// The standard of C++ for a program of these sources, and what its headers may leave out.
 ///
-/// CUDA's own libraries of C++ want the newer one, and take four seconds more; a fifth less without
-/// their support of half precision, where the program has none either. (A kernel with locks: 10.8
-/// s, 8.5 s. One with cooperative groups: 5.5 s, 4.7 s.)
-fn standard(texts: &[Vec<u8>]) -> &'static [&'static str] {
-    const LIBRARIES: [&str; 4] = ["<cub/", "<thrust/", "<cuda/", "<cooperative_groups"];
+/// - C++14 where it suffices: CUDA's compiler is done in two thirds of the time that its own
+///   choice, C++17, takes, for the headers that it always includes bring less of the system's.
+///   CUDA's libraries of C++ (CCCL) want C++17.
+/// - These libraries without half precision, where the program has none: a fifth less.
+/// - Cooperative groups without these libraries, where the program names none: a third of the time.
+///   The headers then use traits of their own, and the code for the GPU is the same.
+fn dialect(texts: &[Vec<u8>]) -> Vec<&'static str> {
+    const LIBRARIES: [&str; 3] = ["<cub/", "<thrust/", "<cuda/"];
+    const GROUPS: [&str; 1] = ["<cooperative_groups"];
     // The headers of these types.
     const HALF: [&str; 2] = ["fp16", "bf16"];
     let mention = |names: &[&str]| {
@@ -94,16 +96,31 @@ fn standard(texts: &[Vec<u8>]) -> &'static [&'static str] {
             |text: &Vec<u8>| names.iter().any(|name| text.windows(name.len()).any(|at| at == name.as_bytes()));
         texts.iter().any(mentions)
     };
-    match (mention(&LIBRARIES), mention(&HALF)) {
-        (false, _) => &["-std=c++14"],
-        (true, false) => &["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"],
-        (true, true) => &["-std=c++17"],
-    }
+    let libraries = mention(&LIBRARIES);
+    let mut options = vec![if libraries { "-std=c++17" } else { "-std=c++14" }];
+    options.extend((libraries && !mention(&HALF)).then_some("-DCCCL_DISABLE_FP16_SUPPORT"));
+    options.extend((!libraries && mention(&GROUPS)).then_some("-D_CG_LIMIT_INCLUDED_DEPENDENCIES"));
+    options
+}
+
+/// The command that compiles; where `COMPILE_TIMES` names a list, one that adds to it what
+/// compiling took (`scripts/processor-time`).
+fn compiling(compiler: &Path, args: &[String]) -> Command {
+    let mut command = if std::env::var_os("COMPILE_TIMES").is_some() {
+        let mut timed = Command::new(product::root().join("scripts/processor-time"));
+        timed.arg("--compiles").arg(compiler);
+        timed
+    } else {
+        Command::new(compiler)
+    };
+    command.args(args);
+    command
 }
 
 /// Runs a compiler unless this very output is there. `{out}` in the arguments is the output;
-/// `inputs` are what it depends on (CUDA's: beside what these include). CUDA's compiler is told a
-/// standard of C++ where the arguments name none; in a script, `{std}` stands for these options.
+/// `inputs` are what it depends on (CUDA's: beside what these include). CUDA's compiler gets the
+/// options of [`dialect`], but for the standard where the arguments name one; in a script, `{std}`
+/// stands for these options.
 pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) -> Result<PathBuf, String> {
     let mut hash = DefaultHasher::new();
     let is_nvcc = compiler.ends_with("nvcc");
@@ -120,17 +137,20 @@ pub fn cached(name: &str, compiler: &Path, args: &[String], inputs: &[&Path]) ->
     texts.hash(&mut hash);
     let mut args = args.to_vec();
     if is_cuda {
-        let standard = standard(&texts);
-        if is_nvcc && !args.iter().any(|arg| arg.starts_with("-std=")) {
-            args.extend(standard.iter().map(|option| (*option).to_owned()));
+        let is_standard = |option: &str| option.starts_with("-std=");
+        let has_standard = args.iter().any(|arg| is_standard(arg));
+        let options: Vec<&str> =
+            dialect(&texts).into_iter().filter(|option| !(has_standard && is_standard(option))).collect();
+        args.iter_mut().for_each(|arg| *arg = arg.replace("{std}", &options.join(" ")));
+        if is_nvcc {
+            args.extend(options.into_iter().map(str::to_owned));
         }
-        args.iter_mut().for_each(|arg| *arg = arg.replace("{std}", &standard.join(" ")));
     }
     (name, compiler, &args).hash(&mut hash);
     let folder = if is_cuda { compiled() } else { cache() }.join(format!("{:016x}", hash.finish()));
     let made = once(&folder.join(name), |partial| {
         let args: Vec<String> = args.iter().map(|a| a.replace("{out}", &partial.to_string_lossy())).collect();
-        let made = Command::new(compiler).args(&args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
+        let made = compiling(compiler, &args).output().map_err(|e| format!("{}: {e}", compiler.display()))?;
         if made.status.success() {
             return Ok(());
         }
@@ -338,13 +358,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_precision_is_left_out_of_cudas_libraries_where_nobody_mentions_it() {
-        let [groups, half] =
-            ["cooperative_groups", "cuda_fp16"].map(|name| format!("#include <{name}.h>").into_bytes());
-        assert_eq!(standard(std::slice::from_ref(&half)), ["-std=c++14"]);
-        assert_eq!(standard(std::slice::from_ref(&groups)), ["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"]);
-        // It may be another file that mentions it.
-        assert_eq!(standard(&[groups, half]), ["-std=c++17"]);
+    fn headers_bring_what_a_program_names() {
+        let [groups, atomics, half] = ["cooperative_groups.h", "cuda/atomic", "cuda_fp16.h"]
+            .map(|name| format!("#include <{name}>").into_bytes());
+        assert_eq!(dialect(std::slice::from_ref(&half)), ["-std=c++14"]);
+        let limited = ["-std=c++14", "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"];
+        assert_eq!(dialect(std::slice::from_ref(&groups)), limited);
+        let without_half = ["-std=c++17", "-DCCCL_DISABLE_FP16_SUPPORT"];
+        assert_eq!(dialect(std::slice::from_ref(&atomics)), without_half);
+        // It may be another file that names it.
+        assert_eq!(dialect(&[groups.clone(), half.clone()]), limited);
+        assert_eq!(dialect(&[groups, atomics.clone()]), without_half);
+        assert_eq!(dialect(&[atomics, half]), ["-std=c++17"]);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //!
 //! Owns which texts of a report are escaped: all of them, once, when the outcomes of the processes
 //! are merged, so that no format has to care. Which characters are harmful is
-//! [`system::printable`]. Does not escape markup, which each format does itself. Tables that are
-//! looked up by name keep their names.
+//! [`system::printable`]. Owns also how a path is written in a URI. Does not escape markup, which
+//! each format does itself. Tables that are looked up by name keep their names.
 
 use crate::breach::Breach;
 use crate::cause::{CausePoint, GivenWait, RootCause};
@@ -110,9 +110,26 @@ disarm! {
         launches_learned, launches_in_part, launches_unmeasured, launches_inside, unknown_memory, launches_system, unwatched_managed, unwatched_pinned, forgotten, paused, graph_launches, findings_dropped, damaged, gaps;
 }
 
+/// A path as part of a URI.
+pub(crate) fn percent_encoded(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' => out.push(byte as char),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(percent_encoded("a b/ü.cu"), "a%20b/%C3%BC.cu");
+    }
 
     #[test]
     fn what_is_harmless_stays_and_the_rest_is_spelt_out() {

@@ -180,36 +180,14 @@ fn unjoined(elaborator: &mut Elaborator<'_>, capture: &Capture) -> (String, Vec<
 /// The sentence of a hint.
 pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
     let (first, second) = (elaborator.stream_name(said.streams.0), elaborator.stream_name(said.streams.1));
-    let text = match said.key.kind {
-        HintKind::WaitNeverRecorded => {
-            format!(
-                "{first} waits for an event that was never recorded: CUDA takes it for done, the wait does nothing."
-            )
-        }
-        HintKind::NeverWaitedFor => {
-            format!("An event was recorded on {first}, and nothing ever waits for it or asks about it.")
-        }
-        HintKind::RecordedAgain => format!(
-            "An event was recorded on {second} before anything had waited for its record on {first}: who waits for it now does \
-             not wait for {first}."
-        ),
-        HintKind::LegacyKernel => format!(
-            "A kernel runs on {first}, while the rest of the program uses non-blocking streams, which it does not wait for."
-        ),
-        HintKind::PageableNode => format!(
-            "A graph launched on {first} copies from or to pageable memory of the host, at each launch: that memory must live, and \
-             hold what is wanted, as long as the graph does."
-        ),
-        HintKind::SignalPad => format!(
-            "Two kernels of PyTorch's symmetric memory use one word of a signal pad, on {first} and on {second}, and nothing orders \
-             them: PyTorch calls that undefined behaviour. Give each its own channel, or order them."
-        ),
-        HintKind::CommunicatorOrder => {
+    let text = match (said.key.kind.sentence(), said.key.inside) {
+        (Some(sentence), _) => in_words(sentence, &first, &second),
+        (None, Some((kernel, spot))) => inside(said, kernel, spot, elaborator),
+        (None, None) if said.key.kind == HintKind::CommunicatorOrder => {
             communicator_order([&first, &second], "another member of the two in this process")
         }
-        HintKind::FlagScope | HintKind::FlagUnordered | HintKind::UnfencedCopy => inside(said, elaborator),
         // It is about no call: see `superfluous`.
-        HintKind::SuperfluousInKernel => String::new(),
+        (None, None) => String::new(),
     };
     let text = sentence(text);
     let other = elaborator.stacks.resolve(said.key.other);
@@ -221,6 +199,18 @@ pub fn hint(said: &Said, elaborator: &mut Elaborator<'_>) -> Hint {
 fn sentence(mut text: String) -> String {
     if let Some(head) = text.get(..1).map(str::to_uppercase) {
         text.replace_range(..1, &head);
+    }
+    text
+}
+
+/// A sentence with its streams. One pass: the name of a stream is the program's.
+fn in_words(sentence: &str, first: &str, second: &str) -> String {
+    let mut parts = sentence.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (stream, rest) = part.split_once('}').unwrap_or((part, ""));
+        text.push_str(if stream == "first" { first } else { second });
+        text.push_str(rest);
     }
     text
 }
@@ -245,8 +235,7 @@ pub fn members_disagree(calls: [&(String, Vec<Frame>); 2], (pid, other): (u32, &
 
 /// The sentence about a place in the code of a kernel: a flag that is polled by too weak a load, or
 /// a bulk operation without a fence between the proxies in front of it.
-fn inside(said: &Said, elaborator: &mut Elaborator<'_>) -> String {
-    let Some((kernel, spot)) = said.key.inside else { return String::new() };
+fn inside(said: &Said, kernel: KernelId, spot: CodeSpot, elaborator: &mut Elaborator<'_>) -> String {
     let name = elaborator.kernel_name(kernel);
     let load = match spot {
         CodeSpot::Flag(load) => load,

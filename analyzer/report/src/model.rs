@@ -4,7 +4,7 @@
 //! findings. Its parts are [`super::finding`], [`super::fault`] and [`super::judgement`]. Does not
 //! print: that is [`crate::format`].
 
-pub use crate::breach::Breach;
+pub use crate::breach::{Breach, RuleKind};
 pub use crate::cause::{CausePoint, GivenWait, RootCause, SetCheck};
 pub use crate::fault::{Fault, FaultSite, Running, UnjoinedStream};
 pub use crate::finding::{

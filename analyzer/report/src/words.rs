@@ -263,6 +263,16 @@ pub(super) fn completion(call: &str) -> &'static str {
     }
 }
 
+impl Verb {
+    /// Whether it is an atomic operation of a kernel.
+    pub fn is_atomic(self) -> bool {
+        match self {
+            Self::UpdatesAtomically | Self::ReadsAtomically | Self::WritesAtomically => true,
+            Self::Allocates | Self::Frees | Self::Discards | Self::Reads | Self::Writes | Self::Calls => false,
+        }
+    }
+}
+
 /// What an access does.
 pub(super) fn verb(cause: Cause, kind: AccessKind) -> Verb {
     match (cause, kind) {
@@ -297,7 +307,7 @@ pub fn memory_kind(kind: Option<MemoryKind>) -> MemoryWord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::forbidden::RuleKind;
+    use crate::breach::RuleKind;
     use detect::confidence::Weakness;
     use detect::hint_kind::HintKind;
     use detect::memory::Precision;

@@ -23,7 +23,7 @@ const READ_BY_CALLER: &str = "STREAMSAN_JSON_READ_BY_CALLER";
 pub enum CudaRequired {
     /// `--require-cuda`.
     Asked,
-    /// This option writes a report.
+    /// This option, with its dashes, writes a report.
     Report(&'static str),
     /// This variable is set.
     Integration(&'static str),
@@ -34,7 +34,7 @@ impl fmt::Display for CudaRequired {
         let allow = "--no-require-cuda lets such runs pass";
         match self {
             Self::Asked => f.write_str("--require-cuda asks for it"),
-            Self::Report(option) => write!(f, "--{option} asks for a report of it; {allow}"),
+            Self::Report(option) => write!(f, "{option} asks for a report of it; {allow}"),
             Self::Integration(variable) => write!(f, "{variable} is set in the environment; {allow}"),
         }
     }
@@ -57,23 +57,14 @@ impl Options {
         integration: Option<&'static str>,
         read_by_caller: Option<&OsStr>,
     ) -> Option<CudaRequired> {
-        let is_callers = |name: &str, file: &FileName| name == "json" && Some(file.as_os_str()) == read_by_caller;
-        let reports = [
-            ("json", &self.json),
-            ("sarif", &self.sarif),
-            ("html", &self.html),
-            ("junit", &self.junit),
-            ("parquet", &self.parquet),
-            ("code-quality", &self.code_quality),
-            ("markdown", &self.markdown),
-        ];
+        let is_callers = |name: &str, file: &FileName| name == "--json" && Some(file.as_os_str()) == read_by_caller;
         match self.require_cuda {
             Some(true) => Some(CudaRequired::Asked),
             Some(false) => None,
             None if self.shim.off => None,
             None => {
-                let written =
-                    reports.iter().find(|(name, file)| file.as_ref().is_some_and(|file| !is_callers(name, file)));
+                let mut reports = self.reports.all().into_iter();
+                let written = reports.find(|(name, file)| file.is_some_and(|file| !is_callers(name, file)));
                 let asked = written.map(|(option, _)| CudaRequired::Report(option));
                 asked.or(integration.map(CudaRequired::Integration))
             }
@@ -91,8 +82,8 @@ mod tests {
             ("", None, None),
             ("", Some("CI"), Some(CudaRequired::Integration("CI"))),
             ("off", Some("CI"), None),
-            ("json=x", None, Some(CudaRequired::Report("json"))),
-            ("quiet:sarif=x:html=y", Some("CI"), Some(CudaRequired::Report("sarif"))),
+            ("json=x", None, Some(CudaRequired::Report("--json"))),
+            ("quiet:sarif=x:html=y", Some("CI"), Some(CudaRequired::Report("--sarif"))),
             ("junit=x:no-require-cuda", Some("CI"), None),
             ("parquet=x:require-cuda", None, Some(CudaRequired::Asked)),
             ("log-file=x:baseline=b", None, None),
@@ -107,9 +98,9 @@ mod tests {
     fn json_that_the_caller_reads_asks_for_nothing_and_all_else_does() {
         for (text, ci, required) in [
             ("json=mine", None, None),
-            ("json=mine:sarif=s", None, Some(CudaRequired::Report("sarif"))),
-            ("sarif=mine", None, Some(CudaRequired::Report("sarif"))),
-            ("json=other", None, Some(CudaRequired::Report("json"))),
+            ("json=mine:sarif=s", None, Some(CudaRequired::Report("--sarif"))),
+            ("sarif=mine", None, Some(CudaRequired::Report("--sarif"))),
+            ("json=other", None, Some(CudaRequired::Report("--json"))),
             ("json=mine", Some("CI"), Some(CudaRequired::Integration("CI"))),
             ("json=mine:require-cuda", None, Some(CudaRequired::Asked)),
         ] {
@@ -123,7 +114,7 @@ mod tests {
     fn each_reason_names_what_asked_and_what_allows() {
         assert_eq!(CudaRequired::Asked.to_string(), "--require-cuda asks for it");
         for (reason, name) in
-            [(CudaRequired::Report("sarif"), "--sarif"), (CudaRequired::Integration("CI"), "CI is set")]
+            [(CudaRequired::Report("--sarif"), "--sarif"), (CudaRequired::Integration("CI"), "CI is set")]
         {
             let text = reason.to_string();
             assert!(text.contains(name) && text.contains("--no-require-cuda"), "{text}");

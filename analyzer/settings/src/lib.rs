@@ -5,7 +5,7 @@
 //! with ([`exit_code`]). The table and the language of values are the crate `options`.
 //!
 //! To add an option: one row in that table, one field here with its default, one arm in
-//! [`Options::set`].
+//! [`Options::set`]. The field of a report's file is a row of [`report_files`].
 
 #![warn(unreachable_pub)]
 
@@ -16,12 +16,14 @@ pub mod exit_code;
 mod filters;
 mod judging;
 pub mod nearest;
+pub mod report_files;
 
 pub use assumptions::{Assumptions, DefaultStream};
 pub use choices::{Color, FailOn, Format};
 pub use cuda_required::CudaRequired;
 pub use filters::Filters;
 pub use judging::Judging;
+use report_files::ReportFiles;
 
 use options::{Amount, Error, Id, Kind, ROWS, Value, Word};
 use order::Policy;
@@ -34,8 +36,8 @@ pub struct Options {
     pub error_exitcode: i32,
     /// What counts as order, and what is looked for.
     pub judging: Judging,
-    /// Where to write the JSON report.
-    pub json: Option<FileName>,
+    /// Where to write the reports.
+    pub reports: ReportFiles,
     /// Where to write the text report instead of stderr.
     pub log_file: Option<FileName>,
     /// Fail when the program makes no use of CUDA. `None`: see [`Options::cuda_required`].
@@ -78,18 +80,6 @@ pub struct Options {
     pub baseline: Option<FileName>,
     /// Where to write the baseline of this run.
     pub write_baseline: Option<FileName>,
-    /// Where to write SARIF.
-    pub sarif: Option<FileName>,
-    /// Where to write the page.
-    pub html: Option<FileName>,
-    /// Where to write JUnit XML.
-    pub junit: Option<FileName>,
-    /// Where to write GitLab's Code Quality JSON.
-    pub code_quality: Option<FileName>,
-    /// Where to write Markdown.
-    pub markdown: Option<FileName>,
-    /// Where to write the findings as Parquet.
-    pub parquet: Option<FileName>,
     /// Where `memory` writes a snapshot for PyTorch's viewer.
     pub snapshot: Option<FileName>,
     /// How the report is written.
@@ -201,7 +191,7 @@ impl Default for Options {
         Self {
             error_exitcode: crate::exit_code::FINDINGS,
             judging: Judging::default(),
-            json: None,
+            reports: ReportFiles::default(),
             log_file: None,
             require_cuda: None,
             fail_fast: false,
@@ -223,12 +213,6 @@ impl Default for Options {
             gen_suppressions: None,
             baseline: None,
             write_baseline: None,
-            sarif: None,
-            html: None,
-            junit: None,
-            code_quality: None,
-            markdown: None,
-            parquet: None,
             snapshot: None,
             format: Format::Text,
             quiet: false,
@@ -359,13 +343,13 @@ impl Options {
                 self.format = [Format::Text, Format::Short, Format::Github, Format::Csan][choice];
             }
             Id::LogFile => self.log_file = name,
-            Id::Json => self.json = name,
-            Id::Sarif => self.sarif = name,
-            Id::Html => self.html = name,
-            Id::Junit => self.junit = name,
-            Id::CodeQuality => self.code_quality = name,
-            Id::Markdown => self.markdown = name,
-            Id::Parquet => self.parquet = name,
+            Id::Json => self.reports.json = name,
+            Id::Sarif => self.reports.sarif = name,
+            Id::Html => self.reports.html = name,
+            Id::Junit => self.reports.junit = name,
+            Id::CodeQuality => self.reports.code_quality = name,
+            Id::Markdown => self.reports.markdown = name,
+            Id::Parquet => self.reports.parquet = name,
             Id::Snapshot => self.snapshot = name,
             Id::MaxFindings => self.max_findings = number,
             Id::PerCause => self.per_cause = number,

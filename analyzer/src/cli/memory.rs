@@ -37,7 +37,7 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
             fine = false;
         }
     };
-    if let Some(path) = &options.json {
+    if let Some(path) = &options.reports.json {
         write(path, Ok(format!("{:#}\n", report.json()).into_bytes()));
     }
     if let Some(path) = &options.snapshot {
@@ -45,7 +45,7 @@ pub(crate) fn main(args: &MemoryArgs, mut options: Options) -> Ending {
         let pickle = serde_pickle::to_vec(&snapshot, serde_pickle::SerOptions::new());
         write(path, pickle.map_err(|error| error.to_string()));
     }
-    let taken = [&options.json, &options.snapshot]
+    let taken = [&options.reports.json, &options.snapshot]
         .iter()
         .any(|name| name.as_ref().is_some_and(|name| name.is(output::STANDARD)));
     let printed = if taken { Ending::default() } else { print(&report.text()) };

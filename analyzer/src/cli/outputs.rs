@@ -150,16 +150,10 @@ const PARQUET: &str = "--parquet";
 /// The option that names the trace.
 const TRACE: &str = "--output";
 
-fn files(o: &mut Options) -> [(&'static str, Option<&mut FileName>); 15] {
-    [
-        ("--log-file", o.log_file.as_mut()),
-        ("--json", o.json.as_mut()),
-        ("--sarif", o.sarif.as_mut()),
-        ("--html", o.html.as_mut()),
-        ("--junit", o.junit.as_mut()),
-        ("--code-quality", o.code_quality.as_mut()),
-        ("--markdown", o.markdown.as_mut()),
-        (PARQUET, o.parquet.as_mut()),
+/// The files that a run writes, each with the option that names it.
+fn files(o: &mut Options) -> Vec<(&'static str, Option<&mut FileName>)> {
+    let log = [("--log-file", o.log_file.as_mut())];
+    let others = [
         ("--gen-suppressions", o.gen_suppressions.as_mut()),
         ("--write-baseline", o.write_baseline.as_mut()),
         ("--snapshot", o.snapshot.as_mut()),
@@ -167,18 +161,21 @@ fn files(o: &mut Options) -> [(&'static str, Option<&mut FileName>); 15] {
         (TRACE, o.output.as_mut()),
         ("--sim-addresses", o.sim_options.addresses.as_mut()),
         ("--sim-results", o.sim_options.results.as_mut()),
-    ]
+    ];
+    log.into_iter().chain(o.reports.all_mut()).chain(others).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use settings::report_files::ReportFiles;
     use std::os::unix::ffi::OsStringExt;
 
     fn named(json: &str, sarif: &str, out: StandardOutput, inputs: &[&str]) -> Result<(), String> {
         let (json, sarif) = (Some(json.into()), Some(sarif.into()));
         let inputs: Vec<FileName> = inputs.iter().map(FileName::from).collect();
-        expand_all(&mut Options { json, sarif, ..Options::default() }, 42, out, &inputs)
+        let reports = ReportFiles { json, sarif, ..ReportFiles::default() };
+        expand_all(&mut Options { reports, ..Options::default() }, 42, out, &inputs)
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn commands_with_files_take_options_anywhere() {
     // What follows without '=' is the file to explain.
     assert!(words("explain --json t").contains(r#"file: "t", kernel: None"#));
     assert!(words("coverage").contains("file: None") && words("coverage t").contains(r#"file: Some("t")"#));
-    assert_eq!(line("memory --json m t").unwrap().1.json, Some("m".into()));
+    assert_eq!(line("memory --json m t").unwrap().1.reports.json, Some("m".into()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The crate's tests as one program, a module for each file.
 
 mod async_proxy;
+mod copies;
 mod deferred;
 mod flags;
 mod histories;

@@ -8,7 +8,7 @@ use tests::{build, run};
 
 /// The cases with a finding, as the program names them, and what it prints of all.
 fn found(policy: &str) -> Option<(BTreeSet<String>, String)> {
-    let program = build::cuda_program_if_possible("sim/batch_sources.cu", "static", &["-w", "-std=c++17"])?;
+    let program = build::cuda_program_if_possible("sim/batch_sources.cu", "static", &["-w"])?;
     let json = build::scratch(&format!("batch-sources-{policy}")).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--policy", policy, "--json"]);
     let ended = run::end(command.arg(&json).arg("--").arg(&program).env_remove("LD_LIBRARY_PATH"));

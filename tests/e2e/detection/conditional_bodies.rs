@@ -6,7 +6,7 @@ use tests::{build, run};
 
 #[test]
 fn a_body_that_a_condition_may_leave_out_is_possible_until_it_is_measured() {
-    let program = build::cuda_program_if_possible("sim/conditional_bodies.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/conditional_bodies.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     for (option, column) in [("--sim-predict", 1), ("--exact", 2)] {
         let json = build::scratch("conditional-bodies").join(format!("report{option}.json"));

@@ -42,7 +42,7 @@ const MENDED: [&str; 17] = [
 ];
 
 fn found(form: &str, code: &str) -> Option<(Vec<String>, String)> {
-    let program = build::cuda_program_if_possible("sim/early_values.cu", "static", &["-w", "-std=c++17"])?;
+    let program = build::cuda_program_if_possible("sim/early_values.cu", "static", &["-w"])?;
     let name = format!("early-values-{}-{code}", form.replace(' ', "-"));
     let json = build::scratch(&name).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--error-exitcode", "0", "--json"]);

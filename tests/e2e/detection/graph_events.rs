@@ -6,7 +6,7 @@ use tests::{build, run};
 
 #[test]
 fn an_event_inside_a_graph_orders_the_nodes_on_its_side() {
-    let program = build::cuda_program_if_possible("sim/graph_events.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/graph_events.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let json = build::scratch("graph-events").join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--json"]);

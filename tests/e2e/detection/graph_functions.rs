@@ -12,7 +12,7 @@ fn check(file: &str, host: impl Fn(&Value) -> bool) -> Option<usize> {
 
 /// The same with more options, and with words for the program.
 pub(super) fn check_with(file: &str, options: &[&str], words: &[&str], host: impl Fn(&Value) -> bool) -> Option<usize> {
-    let program = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17", "-lrt"])?;
+    let program = build::cuda_program_if_possible(file, "static", &["-w", "-lrt"])?;
     let name = [&[file][..], options, words].concat().join("-").replace('/', "-");
     let json = build::scratch(&name).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--host-accesses"]);
@@ -69,7 +69,7 @@ fn a_host_function_is_unordered_until_the_host_has_heard_of_it() {
 #[test]
 fn a_touch_is_logged_before_what_follows_it_on_another_thread() {
     let file = "sim/logged_touches.cu";
-    let Some(program) = build::cuda_program_if_possible(file, "static", &["-w", "-std=c++17"]) else { return };
+    let Some(program) = build::cuda_program_if_possible(file, "static", &["-w"]) else { return };
     for (word, status) in [("", 0), ("late", 66)] {
         let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--"]);
         command.arg(&program).args(Some(word).filter(|word| !word.is_empty()));

@@ -52,7 +52,7 @@ fn the_last_access_of_a_loop_over_a_page_is_seen() {
 /// What is not followed is said.
 #[test]
 fn pages_that_are_left_open_are_counted() {
-    let Some(program) = build::cuda_program_if_possible(FILE, "static", &["-w", "-std=c++17", "-lrt"]) else { return };
+    let Some(program) = build::cuda_program_if_possible(FILE, "static", &["-w", "-lrt"]) else { return };
     for (word, status) in [("long", 0), ("loops", 66)] {
         let mut command = run::streamsan(["run", "--sim", "--host-accesses", "--"]);
         let ended = run::end(command.arg(&program).arg(word).env_remove("LD_LIBRARY_PATH"));

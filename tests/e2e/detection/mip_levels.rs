@@ -24,7 +24,7 @@ impl<'a> Case<'a> {
 }
 
 fn judged(options: &[&str], form: &str) -> Option<(Value, run::Ended)> {
-    let program = build::cuda_program_if_possible("sim/mip_levels.cu", "static", &["-w", "-std=c++17"])?;
+    let program = build::cuda_program_if_possible("sim/mip_levels.cu", "static", &["-w"])?;
     let json = build::scratch("mip-levels").join(format!("report{}{form}.json", options.concat()));
     let mut command = run::streamsan(["run", "--sim", "--pedantic", "--json"]);
     command.arg(&json).args(options).arg("--").arg(&program).arg(form).env_remove("LD_LIBRARY_PATH");

@@ -8,7 +8,7 @@ use tests::{build, run};
 
 #[test]
 fn a_host_that_ends_the_wait_before_it_touches_the_bytes_races() {
-    let Some(program) = build::cuda_program_if_possible("sim/open_waits.cu", "static", &["-w", "-std=c++17"]) else {
+    let Some(program) = build::cuda_program_if_possible("sim/open_waits.cu", "static", &["-w"]) else {
         return;
     };
     let json = build::scratch("open-waits").join("report.json");

@@ -8,7 +8,7 @@ use tests::{build, run};
 
 #[test]
 fn what_data_or_coordinates_pick_is_possible_until_it_is_measured() {
-    let program = build::cuda_program_if_possible("sim/picked_bytes.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/picked_bytes.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     for option in ["--sim-predict", "--exact"] {
         let json = build::scratch("picked-bytes").join(format!("report{option}.json"));
@@ -36,7 +36,7 @@ fn what_data_or_coordinates_pick_is_possible_until_it_is_measured() {
 /// Runs a program that prints the size, the verdict and the name of each case. `is_right`: whether
 /// the confidence and the weakness of the findings in memory of that size fit the verdict.
 fn judge(source: &str, code: &str, cases: usize, is_right: impl Fn(&str, &[(&str, &str)]) -> bool) {
-    let program = build::cuda_program_if_possible(source, "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible(source, "static", &["-w"]);
     let Some(program) = program else { return };
     let json = build::scratch(&format!("picked-{}-{code}", source.replace('/', "-"))).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--sim-predict", "--pedantic", "--json"]);

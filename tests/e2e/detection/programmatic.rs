@@ -28,7 +28,7 @@ fn found(program: &Path, name: &str, args: &[&str]) -> (BTreeSet<String>, BTreeS
 }
 
 fn judge(name: &str, code: &[&str], args: &[&str]) {
-    let extra = [&["-w", "-std=c++17", "-lineinfo"][..], code].concat();
+    let extra = [&["-w", "-lineinfo"][..], code].concat();
     let Some(program) = build::cuda_program_if_possible("sim/programmatic.cu", "shared", &extra) else { return };
     let (all, named) = found(&program, name, args);
     let is_machine_code = code != PTX;
@@ -95,7 +95,7 @@ fn left(program: &Path, how: &str, options: &str) -> BTreeMap<String, String> {
 /// On the simulated GPU a dependent kernel begins when all blocks have triggered or ended, in the
 /// schedules that hold work: what it does too early shows in its results, and nothing else does.
 fn shows(name: &str, how: &str, code: &[&str], form: &str) {
-    let extra = [&["-w", "-std=c++17", "-lineinfo"][..], code].concat();
+    let extra = [&["-w", "-lineinfo"][..], code].concat();
     let Some(program) = build::cuda_program_if_possible("sim/programmatic.cu", "shared", &extra) else { return };
     let right = left(&program, how, &format!("schedule=in-order{form}"));
     assert!(right.len() > 60, "{name}: {right:?}");
@@ -159,7 +159,7 @@ fn kernels_that_wait_are_right_whatever_overlaps() {
 /// The kernels of a form that `tests/programs/sim/handed_waits.cu` names by numbers, with the
 /// numbers and how sure the finding is.
 fn rated(name: &str, code: &[&str]) -> Option<BTreeMap<(String, Vec<u32>), String>> {
-    let extra = [&["-w", "-std=c++17", "-lineinfo"][..], code].concat();
+    let extra = [&["-w", "-lineinfo"][..], code].concat();
     let program = build::cuda_program_if_possible("sim/handed_waits.cu", "shared", &extra)?;
     let json = build::scratch(&format!("handed-waits-{name}")).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--json"]);
@@ -258,7 +258,7 @@ fn what_hands_a_wait_on_in_machine_code() {
 #[test]
 fn waits_and_triggers_that_gain_nothing_are_listed() {
     for (name, code) in [("ptx", &PTX[..]), ("sass", &MACHINE[..])] {
-        let extra = [&["-w", "-std=c++17", "-lineinfo"][..], code].concat();
+        let extra = [&["-w", "-lineinfo"][..], code].concat();
         let Some(program) = build::cuda_program_if_possible("sim/superfluous_waits.cu", "shared", &extra) else {
             return;
         };

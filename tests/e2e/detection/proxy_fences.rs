@@ -8,7 +8,7 @@ const SOURCE: &str = "sim/pipelines.cu";
 
 /// The texts of the hints of a run.
 fn hints(option: &str, form: &str) -> Option<Vec<String>> {
-    let options = ["-w", "-std=c++17", "-lineinfo", "-arch=sm_90"];
+    let options = ["-w", "-lineinfo", "-arch=sm_90"];
     let program = build::cuda_program_if_possible(SOURCE, "static", &options)?;
     let json = build::scratch(&format!("proxy-fences-{form}{option}")).join("report.json");
     let mut command = run::streamsan(["run", "--sim", option, "--json"]);

@@ -21,7 +21,7 @@ fn findings(program: &std::path::Path, options: &[&str], words: [&str; 2]) -> Ve
 
 #[test]
 fn recursion_into_parts_is_possible_until_it_is_measured() {
-    let Some(program) = build::cuda_program_if_possible("sim/recursion.cu", "static", &["-w", "-std=c++17"]) else {
+    let Some(program) = build::cuda_program_if_possible("sim/recursion.cu", "static", &["-w"]) else {
         return;
     };
     for way in WAYS {

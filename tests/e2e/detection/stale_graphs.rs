@@ -15,7 +15,7 @@ fn report(program: &Path, case: &str) -> (Value, run::Ended) {
 }
 
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible("sim/stale_graphs.cu", "static", &["-w", "-std=c++17"])
+    build::cuda_program_if_possible("sim/stale_graphs.cu", "static", &["-w"])
 }
 
 /// A run of one case with more options, and its exit code.
@@ -70,7 +70,7 @@ fn a_launch_of_a_graph_that_names_freed_memory_is_found() {
 /// Graphs of public projects (candle, PyTorch, SGLang) that outlived memory.
 #[test]
 fn graphs_of_public_projects_that_name_freed_memory_are_found() {
-    let program = build::cuda_program_if_possible("sim/public_graphs.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/public_graphs.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let list = run::end(&mut run::command(&program)).out;
     for line in list.lines() {

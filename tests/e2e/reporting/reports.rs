@@ -53,7 +53,7 @@ fn compiled(file: &str) -> Option<(PathBuf, String)> {
     if std::env::var_os("STREAMSAN_NO_TOOLKIT").is_some_and(|v| v == "1") {
         return None;
     }
-    let options = ["-lineinfo", "-std=c++17", "-Xcompiler", "-O0"];
+    let options = ["-lineinfo", "-Xcompiler", "-O0"];
     let header = product::root().join("tests/programs/report/cub/launcher.cuh");
     let program = build::cuda_program_with(&file, &[&header], "shared", &options).unwrap_or_else(|e| panic!("{e}"));
     Some((program, name))

@@ -46,7 +46,7 @@ fn answered_here(folder: &Path) -> Sections {
         .collect();
     inputs.sort();
     // The device that was asked is of this kind.
-    let mut args: Vec<String> = ["-O2", "-std=c++17", "-arch=sm_90", "-cudart", "shared"].map(String::from).into();
+    let mut args: Vec<String> = ["-O2", "-arch=sm_90", "-cudart", "shared"].map(String::from).into();
     for library in
         [toolkit.join("lib"), toolkit.join("lib64"), product::root().join(".toolkit/lib"), fake::folder().to_path_buf()]
     {

@@ -15,7 +15,7 @@ fn arguments(kernel: &Value) -> String {
 
 /// Every racy pair is found, and no other.
 fn judge(code: &str, options: &[&str]) {
-    let program = build::cuda_program_if_possible("sim/atomics.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/atomics.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let json = build::scratch(&format!("atomics-{code}{}", options.concat())).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--no-stacks", "--quiet"]);

@@ -21,7 +21,7 @@ fn clusters_of_machine_code() {
 }
 
 fn judge(form: &str, code: &[&str], pairs: &[&str]) {
-    let code = [&["-std=c++17", "-w"][..], code].concat();
+    let code = [&["-w"][..], code].concat();
     let Some(program) = build::cuda_program_if_possible("sim/clustered.cu", "shared", &code) else { return };
     for pair in pairs {
         for how in ["--sim-predict", "--sim"] {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tests::{build, run};
 
 fn judge(part: &str, code: &str, options: &[&str], cases: usize) {
-    let program = build::cuda_program_if_possible("sim/fences.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/fences.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let name = format!("fences-{part}-{code}{}", options.concat());
     let json = build::scratch(&name).join("report.json");

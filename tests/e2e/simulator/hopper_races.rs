@@ -37,7 +37,7 @@ const CASES: [(&str, &str, &str); 20] = [
 ];
 
 fn compiled(source: &str) -> Option<PathBuf> {
-    let options = ["-w", "-std=c++17", "-lineinfo", "-arch=compute_90a", "-code=compute_90a"];
+    let options = ["-w", "-lineinfo", "-arch=compute_90a", "-code=compute_90a"];
     build::cuda_program_if_possible(source, "static", &options)
 }
 
@@ -175,7 +175,7 @@ fn counts_of_registers_that_part_a_warp_group_end_the_launch_by_name() {
 
 #[test]
 fn products_of_warp_groups_have_one_verdict_as_ptx_and_as_machine_code() {
-    let options = ["-w", "-std=c++17", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
+    let options = ["-w", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
     let Some(program) = build::cuda_program_if_possible(PRODUCTS, "static", &options) else { return };
     let mut sums: Option<String> = None;
     for code in ["ptx", "sass"] {

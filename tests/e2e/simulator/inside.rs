@@ -11,7 +11,7 @@ use tests::{build, run};
 const SOURCE: &str = "sim/inside.cu";
 
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-std=c++17", "-lineinfo"])
+    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-lineinfo"])
 }
 
 /// The line whose comment says that it is this side of a kernel's race; from 1.
@@ -210,7 +210,7 @@ fn kernels_are_chosen_by_name() {
 /// Which release a block meets hangs on the turns of blocks, which a seed changes.
 #[test]
 fn seeds_find_what_another_order_of_turns_shows() {
-    let flags = ["-w", "-std=c++17", "-lineinfo"];
+    let flags = ["-w", "-lineinfo"];
     let Some(program) = build::cuda_program_if_possible("sim/inside_turns.cu", "static", &flags) else { return };
     for code in ["ptx", "sass"] {
         let end = |form: &str, seed: Option<u32>| {

@@ -14,7 +14,7 @@ const CODES: [&[&str]; 3] = [
 const KERNELS: usize = 30;
 
 fn program(code: &[&str]) -> Option<std::path::PathBuf> {
-    build::cuda_program_if_possible("sim/jump_tables.cu", "static", &[&["-w", "-std=c++17"], code].concat())
+    build::cuda_program_if_possible("sim/jump_tables.cu", "static", &[&["-w"], code].concat())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tests::{build, run};
 const LOCKS: [&str; 6] = ["swap", "exchange", "retry", "ticket", "object", "semaphore"];
 
 fn judge(code: &str, options: &[&str]) {
-    let program = build::cuda_program_if_possible("sim/locks.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/locks.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     for lock in LOCKS {
         for how in ["both", "one", "other", "late"] {
@@ -50,7 +50,7 @@ fn measured_sections_are_judged_alike() {
 
 #[test]
 fn a_note_counts_what_a_lock_excuses() {
-    let program = build::cuda_program_if_possible("sim/locks.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/locks.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let mut command = run::streamsan(["run", "--sim", "--no-stacks", "--"]);
     let ended = run::end(command.arg(&program).args(["swap", "both"]).env_remove("LD_LIBRARY_PATH"));
@@ -64,7 +64,7 @@ fn a_note_counts_what_a_lock_excuses() {
 
 /// Every form of a lock, its word found in every way, taken by both kernels or next to another one.
 fn judge_words(code: &str, options: &[&str]) {
-    let program = build::cuda_program_if_possible("sim/lock_words.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/lock_words.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let json = build::scratch(&format!("lock-words-{code}{}", options.concat())).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--pedantic"]);
@@ -93,7 +93,7 @@ fn judge_words(code: &str, options: &[&str]) {
 /// Mailboxes between kernels, by each kind of flag, look and mistake, and locks for which a
 /// parameter asks.
 fn judge_handovers(code: &str, options: &[&str]) {
-    let program = build::cuda_program_if_possible("sim/handovers.cu", "static", &["-w", "-std=c++17"]);
+    let program = build::cuda_program_if_possible("sim/handovers.cu", "static", &["-w"]);
     let Some(program) = program else { return };
     let name = format!("handovers-{code}{}", options.concat());
     let json = build::scratch(&name).join("report.json");
@@ -156,7 +156,7 @@ fn two_locks_are_told_from_one_by_measured_accesses() {
 /// One lock of an array and several that nest, by each way of taking and giving back them.
 fn judge_nested(code: &str, compiler: &[&str], options: &[&str]) {
     let debug = compiler.iter().any(|flag| flag.contains("-G") || flag.contains("-O0"));
-    let flags = [&["-w", "-std=c++17"], compiler].concat();
+    let flags = [&["-w"], compiler].concat();
     let Some(program) = build::cuda_program_if_possible("sim/lock_nesting.cu", "static", &flags) else { return };
     let name = format!("lock-nesting-{code}{}{}", compiler.concat(), options.concat());
     let json = build::scratch(&name).join("report.json");

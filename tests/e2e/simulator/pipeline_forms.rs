@@ -54,7 +54,7 @@ const NOT_IN_MACHINE_CODE: [(&str, u32); 6] =
     [("handed", 3), ("handed", 4), ("tile_flag", 3), ("split", 1), ("splitk", 1), ("splitk", 2)];
 
 fn compiled() -> Option<PathBuf> {
-    let args = ["-w", "-std=c++17", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
+    let args = ["-w", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
     build::cuda_program_if_possible("sim/pipeline_forms.cu", "static", &args)
 }
 

@@ -21,7 +21,7 @@ const CASES: [(&str, &str); 6] = [
 ];
 
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-std=c++17", "-lineinfo", "-arch=sm_90"])
+    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-lineinfo", "-arch=sm_90"])
 }
 
 fn line(kernel: &str, side: &str) -> u64 {

@@ -17,7 +17,7 @@ fn lines(mark: &str) -> BTreeSet<u64> {
 
 /// The report of a run, as this code and with these options.
 fn report(name: &str, code: &str, options: &[&str]) -> Option<(Value, String)> {
-    let flags = ["-w", "-std=c++17", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
+    let flags = ["-w", "-lineinfo", "-arch=compute_90a", "-code=compute_90a,sm_90a"];
     let program = build::cuda_program_if_possible(SOURCE, "static", &flags)?;
     let json = build::scratch(&format!("superfluous-syncs-{name}-{code}")).join("report.json");
     let mut command = run::streamsan(["run", "--sim", "--inside", "--json"]);

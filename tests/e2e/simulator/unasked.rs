@@ -10,7 +10,7 @@ use serde_json::Value;
 use tests::{build, run};
 
 fn compiled(name: &str) -> Option<PathBuf> {
-    build::cuda_program_if_possible(&format!("exact/{name}.cu"), "static", &["-std=c++17"])
+    build::cuda_program_if_possible(&format!("exact/{name}.cu"), "static", &[])
 }
 
 /// Runs a program on the simulated GPU; its end and the report.

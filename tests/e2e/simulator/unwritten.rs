@@ -28,7 +28,7 @@ const READS: [(&str, &str); 13] = [
 ];
 
 fn compiled() -> Option<PathBuf> {
-    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-std=c++17", "-lineinfo"])
+    build::cuda_program_if_possible(SOURCE, "static", &["-w", "-lineinfo"])
 }
 
 fn line(case: &str) -> u64 {
@@ -122,8 +122,7 @@ fn what_was_written_is_silent() {
 /// Kernels that race, and others, of which each byte is written.
 #[test]
 fn racing_kernels_read_what_is_written() {
-    let Some(program) = build::cuda_program_if_possible("sim/inside.cu", "static", &["-w", "-std=c++17", "-lineinfo"])
-    else {
+    let Some(program) = build::cuda_program_if_possible("sim/inside.cu", "static", &["-w", "-lineinfo"]) else {
         return;
     };
     for form in ["mended", "silent"] {

@@ -2,7 +2,7 @@
 // Usage: confirm_cub race|clean
 #include "confirm.h"
 #include <algorithm>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <vector>
 
 int main(int argc, char **argv) {

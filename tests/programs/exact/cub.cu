@@ -1,4 +1,5 @@
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 #include <cstdio>
 #include <vector>
 #include <algorithm>

@@ -7,7 +7,6 @@ use detect::race::Hazard;
 use report::mend::api::Api;
 use report::mend::lines::{self, NARROW_SCOPE};
 use report::model::{MendingLines, Side, Synchronisation};
-use report::words::Verb;
 
 /// The synchronisation between two processes: what is there, and what is missing.
 pub(crate) fn advice(
@@ -25,9 +24,7 @@ pub(crate) fn advice(
                 .into(),
         );
     }
-    let is_atomic =
-        |side: &Side| matches!(side.verb, Verb::UpdatesAtomically | Verb::ReadsAtomically | Verb::WritesAtomically);
-    if is_atomic(previous) && is_atomic(access) {
+    if previous.verb.is_atomic() && access.verb.is_atomic() {
         s.facts.push(NARROW_SCOPE.into());
     }
     s.facts.push(format!(

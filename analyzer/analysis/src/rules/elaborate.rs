@@ -7,7 +7,7 @@ use detect::confidence::Confidence;
 use detect::memory::{Precision, SeenRegions};
 use report::elaborate::{Elaborator, called};
 use report::fingerprint::of_call;
-use report::gate::forbidden::RuleKind;
+use report::model::RuleKind;
 use report::model::{Breach, GateStatus, Side};
 use report::words::Verb;
 use symbols::torch::Operator;

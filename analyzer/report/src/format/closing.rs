@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::breach::RuleKind;
 use crate::cause::RootCause;
 use crate::format::finding_pages;
 use crate::format::json::fidelity;
 use crate::format::programs;
 use crate::format::unproven;
-use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Report};
 use crate::words::{CauseKind, counted};
 use detect::coverage::Coverage;

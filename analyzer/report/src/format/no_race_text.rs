@@ -1,9 +1,9 @@
 //! What the text report prints that is no race: hints, errors that CUDA answered, and broken rules.
 
 use super::text::{Ink, Style};
+use crate::breach::RuleKind;
 use crate::format::access_text::print_stack;
 use crate::format::programs;
-use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Fault, FaultSite, Hint, Side};
 use crate::words::{LaneKind, counted};
 use std::fmt::Write as _;

@@ -5,9 +5,9 @@
 //! there, what is missing and what would fix it follow Vulkan's synchronization validation.
 
 use crate::cause::RootCause;
+use crate::escape::percent_encoded;
 use crate::format::access_text::{allocation, is_in_call, side};
 use crate::format::by_cause::{CauseGroup, IN_FULL};
-use crate::format::ci::percent_encoded;
 pub(crate) use crate::format::no_race_text::breach;
 use crate::format::no_race_text::{fault, hint};
 use crate::format::{Event, Reporter, Verdict, feed};

@@ -2,45 +2,8 @@
 //!
 //! Owns the reading. Which words there are is checked by the table of options already.
 
+use crate::breach::RuleKind;
 use crate::gate::pattern::Pattern;
-use serde::{Deserialize, Serialize};
-
-/// A kind of rule.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum RuleKind {
-    /// No op on the legacy default stream.
-    #[serde(rename = "forbidden-default-stream")]
-    DefaultStream,
-    /// No synchronisation of the host.
-    #[serde(rename = "forbidden-sync")]
-    Sync,
-    /// No work on a stream that the program has made and not named.
-    #[serde(rename = "forbidden-unnamed-stream")]
-    UnnamedStream,
-}
-
-impl RuleKind {
-    /// All of them, in the order of the help.
-    pub(crate) const ALL: [Self; 3] = [Self::DefaultStream, Self::Sync, Self::UnnamedStream];
-
-    /// The word of the option.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::DefaultStream => "default-stream",
-            Self::Sync => "sync",
-            Self::UnnamedStream => "unnamed-stream",
-        }
-    }
-
-    /// The name in files: where a race has its hazard.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DefaultStream => "forbidden-default-stream",
-            Self::Sync => "forbidden-sync",
-            Self::UnnamedStream => "forbidden-unnamed-stream",
-        }
-    }
-}
 
 /// A rule as it was given.
 #[derive(Clone, PartialEq, Eq, Debug)]

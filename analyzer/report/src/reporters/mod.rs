@@ -1,7 +1,7 @@
 //! The reporters of a run: which formats the options ask for, and where each is written.
 //!
 //! Owns that list. A new format needs a line in [`Reporters::asked_for`], a row in the table of
-//! options, a field of `Options` and an entry in the command (`cli/outputs.rs`).
+//! options and one in the table of report files (`settings::report_files`).
 
 mod collector;
 
@@ -57,27 +57,27 @@ impl Reporters {
             }
         }
         let file = |path: &Option<FileName>| path.clone().map(Place::File);
-        if let Some(place) = file(&options.json) {
+        if let Some(place) = file(&options.reports.json) {
             list.push((Box::<json::Json>::default(), place));
         }
-        if let Some(place) = file(&options.html) {
+        if let Some(place) = file(&options.reports.html) {
             list.push((Box::<html::Html>::default(), place));
         }
-        if let Some(place) = file(&options.sarif) {
+        if let Some(place) = file(&options.reports.sarif) {
             list.push((Box::new(sarif::Sarif::new(github::Workspace::from_environment())), place));
         }
-        if let Some(place) = file(&options.junit) {
+        if let Some(place) = file(&options.reports.junit) {
             list.push((Box::new(junit::Junit::new(junit::Origin::here())), place));
         }
-        if let Some(place) = file(&options.code_quality) {
+        if let Some(place) = file(&options.reports.code_quality) {
             list.push((Box::new(code_quality::CodeQuality::new(github::Workspace::from_environment())), place));
         }
-        if let Some(place) = file(&options.markdown) {
+        if let Some(place) = file(&options.reports.markdown) {
             let workspace = github::Workspace::from_environment();
             list.push((Box::new(markdown::Markdown::new(workspace, options.max_findings)), place));
         }
         #[cfg(feature = "parquet")]
-        if let Some(place) = file(&options.parquet) {
+        if let Some(place) = file(&options.reports.parquet) {
             list.push((Box::<crate::format::parquet::Parquet>::default(), place));
         }
         if let Some(place) = file(&options.gen_suppressions) {

@@ -9,6 +9,7 @@ use crate::cli::common::{print, wrong};
 use crate::cli::outputs::{self, StandardOutput};
 use settings::Options;
 use settings::exit_code::{Ending, Reason};
+use settings::report_files::ReportFiles;
 use system::file_name::FileName;
 use system::output::{self, Replacement};
 
@@ -36,10 +37,11 @@ impl AsJson {
     /// The file that it goes to, with its placeholders replaced; `None`: standard output. A file of
     /// `inputs` is refused.
     pub(crate) fn file(&self, inputs: &[FileName]) -> Result<Option<FileName>, Ending> {
-        let mut named = Options { json: self.json.clone(), ..Options::default() };
+        let reports = ReportFiles { json: self.json.clone(), ..ReportFiles::default() };
+        let mut named = Options { reports, ..Options::default() };
         let expanded = outputs::expand_all(&mut named, std::process::id(), StandardOutput::Free, inputs);
         expanded.map_err(|error| wrong(&error))?;
-        Ok(named.json.filter(|file| !file.is(output::STANDARD)))
+        Ok(named.reports.json.filter(|file| !file.is(output::STANDARD)))
     }
 
     /// Prints the text, or writes it to the file.

@@ -211,7 +211,7 @@ mod tests {
         let run = read(text, Command::Run).expect("right");
         assert_eq!((run.stacks, run.shim.ring_mib, run.fail_on), (false, 8, None));
         assert_eq!((run.exact.kernels.as_deref(), run.cache), (None, Some("off".into())));
-        assert_eq!((run.suppressions, run.json), (vec!["/conf/a".into(), "/b".into()], Some("-".into())));
+        assert_eq!((run.suppressions, run.reports.json), (vec!["/conf/a".into(), "/b".into()], Some("-".into())));
         let check = read(text, Command::Check).expect("right");
         assert_eq!(check.fail_on.map(|f| f.name()), Some("certain"));
         assert_eq!(check.exact.kernels.as_deref(), Some("sort"));

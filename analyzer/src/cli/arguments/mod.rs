@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(options("--error-exitcode=7").error_exitcode, 7);
         assert_eq!(options("--error-exitcode 7").error_exitcode, 7);
         assert_eq!(options("-o x").output, Some("x".into()));
-        assert_eq!(options("--json -").json, Some("-".into()));
+        assert_eq!(options("--json -").reports.json, Some("-".into()));
     }
 
     #[test]

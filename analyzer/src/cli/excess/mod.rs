@@ -54,7 +54,9 @@ pub(crate) fn main(args: &ExcessArgs, mut options: Options) -> Ending {
     }
     let mut taken = false;
     let json = || format!("{:#}\n", Listing::json(&all, &file.to_string()));
-    for (path, bytes) in [(&options.json, &json as &dyn Fn() -> String), (&options.html, &|| page::page(&all))] {
+    for (path, bytes) in
+        [(&options.reports.json, &json as &dyn Fn() -> String), (&options.reports.html, &|| page::page(&all))]
+    {
         let Some(path) = path else { continue };
         taken |= path.is(output::STANDARD);
         if let Err(error) = output::write(path, bytes().as_bytes()) {

@@ -304,8 +304,7 @@ fn compiled(group: &str, file: &Path, needs: &str) -> Result<PathBuf, String> {
     let link = [format!("-L{}", fake::folder().display()), "-lcuda".to_owned()];
     let (runtime, mut extra) = match group {
         "samples" => ("shared", Vec::new()),
-        "corpus" => ("static", Vec::new()),
-        _ => ("static", vec!["-std=c++17"]),
+        _ => ("static", Vec::new()),
     };
     if needs.contains("driver-api") {
         extra.extend(link.iter().map(String::as_str));

@@ -4,14 +4,14 @@
 //! stacks and the allocation's are `stacks`, and suppressions and the baseline use SARIF's own
 //! fields.
 
-use super::percent_encoded;
 use super::workspace::Workspace;
+use crate::breach::RuleKind;
 use crate::call_site::site_frame;
 use crate::cause::RootCause;
+use crate::escape::percent_encoded;
 use crate::format::finding_pages::{Documentation, page};
 use crate::format::json::fidelity;
 use crate::format::{Event, Reporter, Verdict, closing, text};
-use crate::gate::forbidden::RuleKind;
 use crate::model::{Breach, Finding, GateStatus, Inside, Report, Side};
 use crate::words::FindingKind;
 use detect::race::Hazard;

@@ -3,7 +3,7 @@
 //! Owns the mapping from the compiler's path of a file to its path in the repository, and what the
 //! variables of GitHub Actions and of GitLab CI say of the repository.
 
-use super::percent_encoded;
+use crate::escape::percent_encoded;
 use std::path::{Path, PathBuf};
 
 /// The folder that paths in reports for CI systems are relative to.
