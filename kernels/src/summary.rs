@@ -388,6 +388,12 @@ impl Summary {
         self.analysis.evaluate_by_forms(&self.in_clusters(launch), out);
     }
 
+    /// The same by a brief evaluation, which new launches get from a kernel that has cost too much.
+    /// For tests.
+    pub fn evaluate_briefly(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        self.analysis.evaluate_briefly(&self.in_clusters(launch), out);
+    }
+
     /// Whether an instruction of [`Self::instructions`] is an update that answers nothing.
     pub fn is_mute(&self, at: u32) -> bool {
         self.system_stores.is_mute(at)

@@ -229,6 +229,9 @@ fn seed(seed: u64, asks: bool) {
                 out.clear();
                 summary.evaluate_by_forms(&launch, &mut out);
                 check(&what, &out, truth, &mut 0, &mut 0);
+                out.clear();
+                summary.evaluate_briefly(&launch, &mut out);
+                check(&what, &out, truth, &mut 0, &mut 0);
             }
             launches(&mut r, &summary, &format!("f{k} {arch} {kind} in {}", file.display()));
         }

@@ -16,6 +16,7 @@ use crate::ranges::domain::condition::Cond;
 use crate::ranges::domain::int::Int;
 use crate::ranges::eval::Eval;
 use crate::ranges::eval::conditions::Branch;
+use crate::ranges::eval::state::budget::Budget;
 use crate::ranges::extent::address::access_bytes;
 use crate::ranges::extent::made_maps::made_tensor;
 use crate::ranges::extent::reached::{EvaluatedAccesses, ReachedBytes, SymbolicBase};
@@ -27,7 +28,7 @@ use crate::ranges::handovers;
 use crate::ranges::locks::{self, Fenced};
 use crate::ranges::memo::ahead::Ahead;
 use crate::ranges::memo::evaluation_cache::EvaluationCache;
-use crate::ranges::memo::replay;
+use crate::ranges::memo::replay::{self, Way};
 use crate::ranges::per_block;
 use crate::ranges::selections::{Selectors, selectors};
 use crate::ranges::ways;
@@ -306,6 +307,17 @@ impl Analysis {
         })
     }
 
+    /// The same in this way.
+    fn compute_in(&self, way: Way, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
+        if way != Way::Brief {
+            return self.compute(launch);
+        }
+        let (mut eval, mut sets) = (self.eval(launch), AccessGroups::default());
+        eval.atoms.budget = Budget::brief();
+        self.collect(&mut eval, &mut sets);
+        AccessGroup::finish(sets)
+    }
+
     /// Adds the bytes that an evaluation reaches to the groups.
     pub(super) fn collect(&self, eval: &mut Eval<'_>, sets: &mut AccessGroups) {
         for (k, acc) in self.graph.accesses.iter().enumerate() {
@@ -322,14 +334,14 @@ impl Analysis {
         inputs: &mut Vec<Range<usize>>,
     ) {
         let ahead = self.ahead.take(launch);
-        let (compute, by_thread) = (|| self.compute(launch), |found: &_| self.by_thread(launch, found));
+        let by_thread = |found: &_| self.by_thread(launch, found);
         let kept = self.cache.get_or_evaluate(
             launch,
             self.address_words(),
             || self.by_block(launch).is_none(),
-            |record| match &ahead {
-                Some(ahead) => ahead.evaluated(record, compute),
-                None => replay::record(record, compute),
+            |way| match &ahead {
+                Some(ahead) => ahead.evaluated(way, || self.compute_in(way, launch)),
+                None => replay::record(way, || self.compute_in(way, launch)),
             },
             |found| match &ahead {
                 Some(ahead) => ahead.refined(found, by_thread),
@@ -359,7 +371,7 @@ impl Analysis {
             launch,
             self.address_words(),
             || self.by_block(launch).is_none(),
-            |record| found.evaluated(record, || self.compute(launch)),
+            |way| found.evaluated(way, || self.compute_in(way, launch)),
             |result| found.refined(result, |result| self.by_thread(launch, result)),
         );
         if self.ahead.is_closed(launch, &found) {
@@ -381,6 +393,11 @@ impl Analysis {
 
     pub(crate) fn evaluate_by_forms(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
         let found = self.compute_finished(launch);
+        self.resolve_all(&found, (&OnceLock::new(), &OnceLock::new()), launch, out);
+    }
+
+    pub(crate) fn evaluate_briefly(&self, launch: &LaunchArgs<'_>, out: &mut Vec<KernelAccess>) {
+        let found = replay::record(Way::Brief, || self.compute_in(Way::Brief, launch)).result;
         self.resolve_all(&found, (&OnceLock::new(), &OnceLock::new()), launch, out);
     }
 

@@ -8,7 +8,7 @@
 
 use super::evaluation_cache::{EvaluationCache, LaunchShape, Refined, shape};
 use super::kept_locks::KeptLocks;
-use super::replay::{self, RecordedEvaluation};
+use super::replay::{self, RecordedEvaluation, Way};
 use crate::Extent;
 use crate::effects::LaunchArgs;
 use crate::promised::Promised;
@@ -26,8 +26,8 @@ const MOST: usize = 1024;
 /// What is found about one launch.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The evaluation, and whether it was recorded: what it rests on differs.
-    evaluated: Promised<(bool, RecordedEvaluation)>,
+    /// The evaluation, and which way: what it rests on differs.
+    evaluated: Promised<(Way, RecordedEvaluation)>,
     /// What following the threads says more, and about which result.
     refined: Promised<(Arc<EvaluatedAccesses<Extent>>, Option<Refined>)>,
     /// Its locks, and those that it holds if it executes its fences.
@@ -37,14 +37,10 @@ pub(crate) struct Found {
 
 impl Found {
     /// An evaluation, from another thread if it did the same.
-    pub(crate) fn evaluated(
-        &self,
-        record: bool,
-        evaluate: impl Fn() -> EvaluatedAccesses<ByteSet>,
-    ) -> RecordedEvaluation {
+    pub(crate) fn evaluated(&self, way: Way, evaluate: impl Fn() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
         self.asked.store(true, Ordering::Relaxed);
-        let (how, evaluated) = self.evaluated.get_or_make(|| (record, replay::record(record, &evaluate)));
-        if how == record { evaluated } else { replay::record(record, evaluate) }
+        let (how, evaluated) = self.evaluated.get_or_make(|| (way, replay::record(way, &evaluate)));
+        if how == way { evaluated } else { replay::record(way, evaluate) }
     }
 
     /// What `refine` says of a result, from another thread if it asked about the same.
@@ -169,8 +165,9 @@ mod tests {
             refined.set(refined.get() + 1);
             Some((of.clone(), Vec::new()))
         };
-        for (record, times) in [(false, 1), (false, 1), (true, 2), (false, 2), (true, 3)] {
-            assert_eq!(found.evaluated(record, evaluate).program.is_some(), record);
+        let ways = [(Way::Plain, 1), (Way::Plain, 1), (Way::Recorded, 2), (Way::Plain, 2), (Way::Brief, 3)];
+        for (way, times) in ways {
+            assert_eq!(found.evaluated(way, evaluate).program.is_some(), way == Way::Recorded);
             assert_eq!(evaluated.get(), times);
         }
         for (at, times) in [(1, 1), (1, 1), (2, 2), (1, 2)] {
@@ -198,7 +195,7 @@ mod tests {
         let number = |n: usize| n.to_le_bytes();
         for n in 0..2 * MOST {
             let found = ahead.open(&launch(&number(n))).expect("nobody was there");
-            found.evaluated(false, Vec::new);
+            found.evaluated(Way::Plain, Vec::new);
             assert!(!ahead.is_closed(&launch(&number(n)), &found));
         }
         assert_eq!(ahead.lock().by_launch.len(), MOST);

@@ -7,10 +7,15 @@
 //! and most kernels are launched in one or two shapes, so the third shape is the first to be
 //! recorded. Recordings go on as long as they are worth it: each launch that is replayed pays for
 //! one.
+//!
+//! A kernel whose launches all differ, and cannot be replayed, may not cost more than
+//! [`MOST_SPENT`]: from then on new launches get a brief evaluation, where what needs more steps is
+//! a bound ([`crate::Reason::Budget`]). A count of steps decides and no clock, so all runs do the
+//! same. What was brief does not outlive the process.
 
 use super::kept_evaluations::KeptEvaluations;
 use super::relocated::Relocations;
-use super::replay::{RecordedEvaluation, ReplayProgram};
+use super::replay::{RecordedEvaluation, ReplayProgram, Way};
 use crate::Extent;
 use crate::effects::LaunchArgs;
 use crate::ranges::domain::tape::LaunchInput;
@@ -24,6 +29,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const MAX_PROGRAMS: usize = 8;
 /// No more recordings are made when there were this many more than launches that were replayed.
 const MAX_AHEAD: u32 = 24;
+
+/// Bounds and steps of their search that the evaluations of one kernel may take, before they become
+/// brief: about 2 s of one core (docs/measurements/analyzer-throughput.md).
+const MOST_SPENT: u64 = 4_000_000;
 
 /// Grid, block, cluster, dynamic shared memory, bytes of parameters.
 pub(super) type LaunchShape = ([u32; 3], [u32; 3], [u32; 3], u32, usize);
@@ -45,6 +54,8 @@ pub(crate) struct CachedEvaluation {
     /// The same of those that are held if a launch executes the fences which they need.
     #[serde(with = "kept_locks::once")]
     pub(crate) if_fenced: OnceLock<KeptLocks>,
+    #[serde(skip)]
+    is_brief: bool,
 }
 
 impl CachedEvaluation {
@@ -54,7 +65,7 @@ impl CachedEvaluation {
         inputs: Vec<(LaunchInput, u64)>,
         result: EvaluatedAccesses<Extent>,
     ) -> CachedEvaluation {
-        CachedEvaluation { shape, inputs, result, locks: OnceLock::new(), if_fenced: OnceLock::new() }
+        CachedEvaluation { shape, inputs, result, locks: OnceLock::new(), if_fenced: OnceLock::new(), is_brief: false }
     }
 
     /// The parameter bytes that mattered.
@@ -75,6 +86,8 @@ struct State {
     fresh: bool,
     /// Launches that differ in pointers only.
     relocations: Relocations,
+    /// What evaluations have cost so far.
+    spent: u64,
 }
 
 /// The evaluations of one kernel.
@@ -99,6 +112,12 @@ impl EvaluationCache {
     #[cfg(test)]
     pub(crate) fn ahead(&self) -> u32 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ahead
+    }
+
+    /// All evaluations of this kernel are brief from now on.
+    #[cfg(test)]
+    pub(crate) fn spend_all(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).spent = MOST_SPENT + 1;
     }
 
     /// How many evaluations are kept.
@@ -130,7 +149,7 @@ impl EvaluationCache {
         launch: &LaunchArgs<'_>,
         words: &[u16],
         recordable: impl FnOnce() -> bool,
-        evaluate: impl FnOnce(bool) -> RecordedEvaluation,
+        evaluate: impl FnOnce(Way) -> RecordedEvaluation,
         refine: impl FnOnce(&EvaluatedAccesses<Extent>) -> Option<Refined>,
     ) -> Arc<CachedEvaluation> {
         let wanted = shape(launch);
@@ -147,7 +166,7 @@ impl EvaluationCache {
         };
         let like = |s: &LaunchShape| (s.1, s.2, s.3, s.4) == (wanted.1, wanted.2, wanted.3, wanted.4);
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = {
+        let way = {
             let mut store = lock();
             if let Some(kept) = store.kept.get(&wanted, launch) {
                 return kept.clone();
@@ -170,12 +189,22 @@ impl EvaluationCache {
                 let [locks, if_fenced] = locks.map(|locks| locks.map_or_else(OnceLock::new, OnceLock::from));
                 return Arc::new(CachedEvaluation { locks, if_fenced, ..kept(inputs, result, None) });
             }
-            recordable() && store.ahead < MAX_AHEAD && store.kept.count(like) > 1
+            match recordable() && store.ahead < MAX_AHEAD && store.kept.count(like) > 1 {
+                _ if store.spent > MOST_SPENT => Way::Brief,
+                true => Way::Recorded,
+                false => Way::Plain,
+            }
         };
-        let taken = evaluate(record);
+        let taken = evaluate(way);
+        if way == Way::Brief {
+            let new = Arc::new(CachedEvaluation { is_brief: true, ..kept(taken.inputs, taken.result, None) });
+            lock().kept.push(new.clone());
+            return new;
+        }
         let refined = refine(&taken.result);
         let new = Arc::new(kept(taken.inputs, taken.result, refined));
         let mut store = lock();
+        store.spent += taken.spent;
         store.fresh = true;
         store.relocations.note(wanted, words, launch, &new);
         store.kept.push(new.clone());
@@ -185,7 +214,7 @@ impl EvaluationCache {
                 push(&mut store.programs, MAX_PROGRAMS, (wanted, p));
             }
             // Too long, and so will the next be.
-            None if record => store.ahead = MAX_AHEAD,
+            None if way == Way::Recorded => store.ahead = MAX_AHEAD,
             None => {}
         }
         new
@@ -197,7 +226,8 @@ impl EvaluationCache {
         if !std::mem::take(&mut store.fresh) {
             return None;
         }
-        postcard::to_allocvec(&(store.kept.iter().collect::<Vec<_>>(), &store.relocations)).ok()
+        let kept: Vec<_> = store.kept.iter().filter(|kept| !kept.is_brief).collect();
+        postcard::to_allocvec(&(kept, &store.relocations)).ok()
     }
 
     /// Takes what [`Analysis::packed`] gave. False: it is something else, and nothing was
@@ -322,6 +352,27 @@ DONE: ret;
 
     fn image_of(name: &str) -> Arc<crate::Summary> {
         image().summary(name).expect("summary")
+    }
+
+    #[test]
+    fn a_kernel_that_has_cost_too_much_is_evaluated_briefly_and_nothing_of_that_is_written_down() {
+        let summary = image_of("guarded");
+        let params = params(2, &[300, 3]);
+        let launch = |grid| LaunchArgs::new([grid, 1, 1], [128, 1, 1], &params);
+        let (full, cache) = (evaluate(&summary, 3, &params), summary.analysis().cache());
+        assert!(cache.pack().is_some());
+        cache.spend_all();
+        // What is kept is kept, and an address like this needs no budget.
+        assert_eq!(evaluate(&summary, 3, &params), full);
+        assert_eq!(evaluate(&summary, 4, &params).len(), full.len());
+        assert_eq!(cache.kept(), 2);
+        assert!(cache.has(&launch(4)) && cache.pack().is_none());
+        let mut other = EvaluationCache::default();
+        assert!(other.unpack(&{
+            cache.state.lock().unwrap().fresh = true;
+            cache.pack().expect("something new")
+        }));
+        assert!(other.has(&launch(3)) && !other.has(&launch(4)));
     }
 
     #[test]

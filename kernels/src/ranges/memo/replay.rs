@@ -8,6 +8,7 @@ use crate::ranges::domain::byte_set::ByteSet;
 use crate::ranges::domain::int::Int;
 use crate::ranges::domain::tape::{self, LaunchInput, Tape, TapeBase, TapeOp, TapeTerms};
 use crate::ranges::domain::tape_arithmetic::Linear;
+use crate::ranges::eval::state::budget::take_spent;
 use crate::ranges::extent::reached::EvaluatedAccesses;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -43,21 +44,36 @@ pub(crate) struct RecordedEvaluation {
     pub(crate) inputs: Vec<LaunchInput>,
     /// For other launches.
     pub(crate) program: Option<Arc<ReplayProgram>>,
+    /// What it has cost, in bounds and steps of their search.
+    pub(crate) spent: u64,
+}
+
+/// How a launch is evaluated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// For this launch, and for those with its numbers.
+    Plain,
+    /// And recorded for other launches.
+    Recorded,
+    /// As [`Way::Plain`], with a small budget.
+    Brief,
 }
 
 /// Evaluates, and records it for other launches if wanted.
-pub(crate) fn record(record: bool, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
-    let (result, mut tape) = tape::run(record, evaluate);
+pub(crate) fn record(way: Way, evaluate: impl FnOnce() -> EvaluatedAccesses<ByteSet>) -> RecordedEvaluation {
+    take_spent();
+    let (result, mut tape) = tape::run(way == Way::Recorded, evaluate);
+    let spent = take_spent();
     if !tape.is_full() {
         let program = ReplayProgram::new(&tape, &result);
         let inputs = program.inputs().collect();
-        return RecordedEvaluation { inputs, program: Some(Arc::new(program)), result: finished(&result) };
+        return RecordedEvaluation { inputs, program: Some(Arc::new(program)), result: finished(&result), spent };
     }
     // Numbers may be in the result as they were read.
     for (_, r, _) in &result {
         r.map(&mut |extent| extent.map(&mut |x| tape.touch(x)));
     }
-    RecordedEvaluation { result: finished(&result), inputs: tape.into_touched(), program: None }
+    RecordedEvaluation { result: finished(&result), inputs: tape.into_touched(), program: None, spent }
 }
 
 fn finished(result: &EvaluatedAccesses<ByteSet>) -> EvaluatedAccesses<Extent> {
