@@ -241,8 +241,8 @@ impl Group<'_> {
                 || before.is(Access::STRONG)
                     && (now.reach, now.flags & Access::VOLATILE) == (before.reach, before.flags & Access::VOLATILE)
                     && (scope_of(now.reach) == Scope::Device || now.block == before.block))
-            // Benign pairs must not hide others.
-            // So must what a compare-and-swap keeps.
+            // Benign pairs must not hide others, nor a byte that a compare-and-swap keeps one that
+            // it changes.
             && now.kept() & !before.kept() == 0
             && (!now.is(Access::UNCHANGED) || before.is(Access::UNCHANGED) || !before.is(Access::WRITE))
     }
