@@ -300,20 +300,19 @@ impl Analysis {
 
     /// The bytes that a launch reaches, evaluated now.
     pub(super) fn compute(&self, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
-        self.compute_by_block(launch).unwrap_or_else(|| {
-            let mut sets = AccessGroups::default();
-            self.collect(&mut self.eval(launch), &mut sets);
-            AccessGroup::finish(sets)
-        })
+        self.compute_in(Way::Plain, launch)
     }
 
     /// The same in this way.
     fn compute_in(&self, way: Way, launch: &LaunchArgs<'_>) -> EvaluatedAccesses<ByteSet> {
-        if way != Way::Brief {
-            return self.compute(launch);
+        let is_brief = way == Way::Brief;
+        if !is_brief && let Some(found) = self.compute_by_block(launch) {
+            return found;
         }
         let (mut eval, mut sets) = (self.eval(launch), AccessGroups::default());
-        eval.atoms.budget = Budget::brief();
+        if is_brief {
+            eval.atoms.budget = Budget::brief();
+        }
         self.collect(&mut eval, &mut sets);
         AccessGroup::finish(sets)
     }
